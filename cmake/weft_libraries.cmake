@@ -1,0 +1,33 @@
+# Which room uses which library from outside; each is used in one room only, so that a build of
+# the others needs neither its headers nor its compile time.
+find_package(PkgConfig REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
+find_package(OpenSSL REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+
+function(weft_uses room)
+  get_target_property(type weft_${room} TYPE)
+  if(type STREQUAL INTERFACE_LIBRARY)
+    target_link_libraries(weft_${room} INTERFACE ${ARGN})
+  else()
+    target_link_libraries(weft_${room} PUBLIC ${ARGN})
+  endif()
+endfunction()
+
+weft_uses(base Boost::json PkgConfig::XXHASH)
+weft_uses(text PkgConfig::PCRE2 PkgConfig::UTF8PROC)
+weft_uses(io OpenSSL::Crypto)
+weft_uses(device PkgConfig::HWLOC)
+weft_uses(serve OpenSSL::SSL)
+weft_uses(cli CLI11::CLI11 spdlog::spdlog)
+
+if(EXISTS ${CMAKE_SOURCE_DIR}/src/cli/main.cc)
+  add_executable(weft src/cli/main.cc)
+  target_link_libraries(weft PRIVATE weft_cli)
+  set_target_properties(weft PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endif()

@@ -1,0 +1,43 @@
+# weft_room(<name> [DEPS room...])
+# The library weft_<name> of src/<name>/**.cc and the test program weft_<name>_test of
+# tests/<name>/**_test.cc. A room without sources is header-only.
+#
+# Files named *_avx512.cc get that instruction set; nothing else does. Such a file exports its
+# table entry alone (tools/tidy.py counts the weak symbols), so the flags cannot leak.
+set(WEFT_AVX512_FLAGS
+  -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
+  CACHE INTERNAL "")
+
+function(weft_room name)
+  cmake_parse_arguments(ROOM "" "" "DEPS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  if(sources)
+    add_library(weft_${name} STATIC ${sources})
+    set(scope PUBLIC)
+    foreach(source IN LISTS sources)
+      if(source MATCHES "_avx512\\.cc$")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${WEFT_AVX512_FLAGS}")
+      endif()
+    endforeach()
+  else()
+    add_library(weft_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_link_libraries(weft_${name} ${scope} weft_options fmt::fmt Threads::Threads)
+  foreach(dep IN LISTS ROOM_DEPS)
+    target_link_libraries(weft_${name} ${scope} weft_${dep})
+  endforeach()
+
+  if(WEFT_TESTS)
+    file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cc)
+    if(tests)
+      add_executable(weft_${name}_test ${tests})
+      target_link_libraries(weft_${name}_test PRIVATE weft_${name} GTest::gtest GTest::gmock GTest::gtest_main)
+      target_include_directories(weft_${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+      target_compile_definitions(weft_${name}_test PRIVATE
+        WEFT_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests" WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+      add_test(NAME ${name} COMMAND weft_${name}_test)
+    endif()
+  endif()
+endfunction()
