@@ -10,6 +10,7 @@
 
 #include "kernels/attention/kv_layout.h"
 #include "kernels/kernel.h"
+#include "tensor/rows.h"
 #include "tensor/view.h"
 
 namespace weft::kernels {
@@ -17,15 +18,7 @@ namespace weft::kernels {
 inline constexpr int kKvTile = 64;
 inline constexpr int kKvSpan = 1024;
 
-// Rows [row_begin, row_begin + rows) of a step belong to one request and stand at positions
-// position_begin, position_begin + 1, ... Row i attends to keys 0 .. position_begin + i.
-struct Segment {
-  int32_t row_begin = 0;
-  int32_t rows = 0;
-  int32_t position_begin = 0;
-  int32_t page_count = 0;
-  const int32_t* pages = nullptr;  // [page_count] page ids, in order of position
-};
+using weft::Segment;
 
 struct AttentionArgs {
   View q;                               // [T, heads * head_dim] model dtype

@@ -8,40 +8,13 @@
 #pragma once
 
 #include "kernels/kernel.h"
+#include "tensor/rows.h"
 #include "tensor/view.h"
 
 namespace weft::kernels {
 
-struct SampleRow {
-  float temperature = 1;
-  float top_p = 1;               // (0, 1]
-  float min_p = 0;               // [0, 1]
-  int32_t top_k = 0;             // <= 0: all
-  float repetition_penalty = 1;  // over prompt and output
-  float presence_penalty = 0;    // over output
-  float frequency_penalty = 0;   // over output
-  uint64_t seed = 0;
-  uint32_t choice = 0;
-  uint32_t position = 0;         // of the token that is drawn
-  // Ids seen: sorted, unique, with how often in the output (0: only in the prompt).
-  const int32_t* seen_ids = nullptr;
-  const int32_t* seen_counts = nullptr;
-  int32_t seen = 0;
-  const int32_t* bias_ids = nullptr;   // logit_bias
-  const float* bias = nullptr;
-  int32_t biases = 0;
-  const int32_t* banned = nullptr;     // ids with logit -inf (min_tokens, bad words)
-  int32_t banned_count = 0;
-  const uint32_t* allowed = nullptr;   // bit set of V (grammar), or nullptr: all
-  int32_t logprobs = -1;               // < 0: none; n: the n best besides the chosen one
-};
-
-struct SampleOut {
-  int32_t id = -1;
-  float logprob = 0;       // of id, of the raw logits (vLLM's raw_logprobs)
-  int32_t rank = 0;        // 1 + number of ids with a larger raw logit
-  int32_t has_nan = 0;
-};
+using weft::SampleOut;
+using weft::SampleRow;
 
 struct SampleArgs {
   View logits;                      // [R, V] float32, whole vocabulary; not modified

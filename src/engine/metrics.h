@@ -1,0 +1,42 @@
+// What the engine counts, under vLLM's names once serve prints them (`vllm:...`).
+// Thread: written by the engine's thread, read as a snapshot by any.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace weft::engine {
+
+// Cumulative histogram with fixed upper bounds, as Prometheus wants it.
+struct Histogram {
+  std::vector<double> bounds;     // ascending; the last bucket is +Inf
+  std::vector<uint64_t> counts;   // bounds.size() + 1, not cumulative
+  double sum = 0;
+  void Observe(double value);
+};
+
+struct MetricsSnapshot {
+  int64_t requests_running = 0;
+  int64_t requests_waiting = 0;
+  double kv_cache_usage = 0;              // 0..1
+  uint64_t preemptions = 0;
+  uint64_t prompt_tokens = 0;             // computed or cached
+  uint64_t generation_tokens = 0;
+  uint64_t prefix_cache_queries = 0;      // tokens
+  uint64_t prefix_cache_hits = 0;         // tokens
+  uint64_t steps = 0;
+  uint64_t tokens_scheduled = 0;
+  std::array<uint64_t, 5> finished{};     // by FinishReason
+  Histogram time_to_first_token_s;
+  Histogram inter_token_latency_s;
+  Histogram e2e_request_latency_s;
+  Histogram request_queue_time_s;
+  Histogram request_prompt_tokens;
+  Histogram request_generation_tokens;
+  Histogram iteration_tokens;
+  double host_s = 0;                      // engine time outside of Executor::Run
+  double step_s = 0;                      // time inside it
+};
+
+}  // namespace weft::engine

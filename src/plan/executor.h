@@ -1,0 +1,78 @@
+// The one door between the engine and whatever runs a step: rank teams on this machine, the
+// reference executor, a simulator, or a hash model in tests. The engine cannot tell them apart.
+//
+// Thread: one thread owns an Executor and calls it (with rank teams, that thread is worker 0 of
+// rank 0 while a step runs). A step allocates nothing.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "tensor/rows.h"
+
+namespace weft::plan {
+
+// How head rows become ids; each mode is a head plan of its own.
+enum class HeadMode : uint8_t {
+  kGreedy,  // argmax of the raw logits, (value, index) pairs cross ranks
+  kSample,  // fp32 logits are gathered; SampleRow per row decides; also logprobs
+};
+
+// The inputs of one step. Spans point into the caller's memory and stay valid during Run().
+struct StepInputs {
+  std::span<const int32_t> ids;        // [T] token ids
+  std::span<const int32_t> positions;  // [T]
+  std::span<const int64_t> slots;      // [T] KV slot: page * page_tokens + offset
+  std::span<const Segment> segments;   // tile [0, T) in order
+  std::span<const int32_t> head_rows;  // [R] rows of [0, T) whose logits are wanted, ascending
+  HeadMode mode = HeadMode::kGreedy;
+  std::span<const SampleRow> sample;   // [R] with kSample
+  int top_logprobs = 0;                // widest SampleRow::logprobs of this step
+  bool hash_logits = false;            // fill StepOutputs::logits_hash
+};
+
+// Memory is the caller's, sized at start by ExecutorLimits.
+struct StepOutputs {
+  std::vector<SampleOut> rows;           // [R]
+  std::vector<int32_t> top_ids;          // [R, top_logprobs]
+  std::vector<float> top_logprobs;       // [R, top_logprobs]
+  std::vector<uint64_t> logits_hash;     // [R] XXH64 over the vocabulary leaves' hashes
+  int64_t step_ns = 0;                   // from launch to the last rank's end
+};
+
+struct ExecutorLimits {
+  int32_t vocab_size = 0;
+  int32_t tokens_max = 0;        // T of one step (--max-num-batched-tokens)
+  int32_t rows_max = 0;          // R of one step (--max-num-seqs)
+  int32_t positions_max = 0;     // --max-model-len
+  int32_t page_tokens = 0;       // --block-size
+  int32_t pages = 0;             // page ids 1 .. pages - 1 may be granted; 0 is the zero page
+  int32_t top_logprobs_max = 20;
+};
+
+// What has crossed between ranks since start, as counted in the fabric.
+struct FabricCounts {
+  struct Kind {
+    std::string name;  // "all_reduce", ...
+    int64_t calls = 0;
+    int64_t bytes = 0;  // on the wire, all ranks together
+  };
+  std::vector<Kind> kinds;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual const ExecutorLimits& limits() const = 0;
+  // Runs one step to its end. Errors: kInvalid for inputs out of limits (nothing ran), kDeadline
+  // when a rank did not arrive (the executor is then unusable), kInternal otherwise.
+  virtual Status Run(const StepInputs& inputs, StepOutputs* outputs) = 0;
+  virtual FabricCounts fabric_counts() const { return {}; }
+  // One line for people: what runs ("cpu, 2 ranks x 1 worker, schedule plain").
+  virtual std::string Describe() const = 0;
+};
+
+}  // namespace weft::plan
