@@ -5,7 +5,7 @@ target_compile_features(weft_options INTERFACE cxx_std_20)
 # because the contract says so, never because a compiler found one.
 target_compile_options(weft_options INTERFACE
   -march=x86-64-v3 -ffp-contract=off -fno-math-errno
-  -Wall -Wextra -Wvla -Wno-restrict -Wno-missing-field-initializers -fno-strict-aliasing
+  -Wall -Wextra -Wvla -Wno-restrict -Wno-stringop-overflow -Wno-missing-field-initializers -fno-strict-aliasing
   $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>
   -fstack-protector-strong)
 target_include_directories(weft_options INTERFACE ${CMAKE_SOURCE_DIR}/src)

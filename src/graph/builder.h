@@ -1,0 +1,74 @@
+// The language in which a model file speaks: values and words of intention. It names neither ranks
+// nor collectives; the placement of everything follows later, by law.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace weft::graph {
+
+class Builder {
+ public:
+  // model_dtype: float32 or bfloat16 (docs/numerics.md 3).
+  Builder(std::string model, DType model_dtype);
+
+  // Names the layer that the next nodes belong to: "L03.attn".
+  void Layer(std::string name) { layer_ = std::move(name); }
+  DType model_dtype() const { return model_dtype_; }
+
+  int Table(std::string name, LeafTable leaves);
+  // A table whose leaves (`width` elements each) serve `follow_width` elements of `follows` each.
+  int FollowingTable(std::string name, int64_t n, int64_t width, int follows, int64_t follow_width);
+
+  ValueId Input(std::string name, DType dtype, std::vector<Dim> dims);
+  ValueId State(std::string name, std::vector<Dim> dims);
+  // name: as in the checkpoint (Hugging Face spelling); dims [N, K] or [N].
+  ValueId Param(std::string name, DType dtype, std::vector<Dim> dims);
+
+  ValueId Embedding(ValueId ids, ValueId table);
+  // Several weights over one input are one node: y_i = x w_i^T + b_i.
+  std::vector<ValueId> ColumnLinear(ValueId x, std::vector<ValueId> weights,
+                                    std::vector<ValueId> biases, std::vector<std::string> names);
+  ValueId RowLinear(ValueId x, ValueId weight, ValueId bias, std::string name);
+  ValueId LmHead(ValueId x, ValueId weight);
+  // groups > 1: a norm per head. The row statistic's leaves are LeafTable::Make(width, leaf_atom).
+  ValueId RmsNorm(ValueId x, ValueId gain, double eps, int64_t groups, int64_t leaf_atom,
+                  std::string name);
+  ValueId Add(ValueId a, ValueId b, std::string name);
+  ValueId Rope(ValueId x, ValueId positions, int64_t head_dim, int64_t rot, std::string name);
+  struct AttentionArgs {
+    ValueId q, k, v, kv, slots, segments;
+    int64_t head_dim, group;  // group: query heads per kv head
+    double scale;
+  };
+  // Returns (output, kv').
+  std::pair<ValueId, ValueId> SelfAttention(const AttentionArgs& args);
+  ValueId SwiGlu(ValueId gate, ValueId up);
+  ValueId GatherRows(ValueId x, ValueId rows);
+  ValueId Argmax(ValueId logits);
+  ValueId Sample(ValueId logits);
+  ValueId HashLogits(ValueId logits);
+
+  Graph Finish(std::vector<ValueId> outputs);
+
+ private:
+  ValueId Temp(std::string name, DType dtype, std::vector<Dim> dims);
+  Node& Emit(Op op, std::vector<ValueId> in, std::vector<ValueId> out);
+  const Value& at(ValueId id) const { return graph_.values[id]; }
+
+  Graph graph_;
+  DType model_dtype_;
+  std::string layer_;
+};
+
+// Turns every word of intention into primitive ops; the fixed step before any pass.
+struct ExpandOptions {
+  bool int8_activations = true;  // --activation-dtype int8: inputs of quantised weights
+};
+Graph Expand(const Graph& graph, const ExpandOptions& options);
+
+}  // namespace weft::graph

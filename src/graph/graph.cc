@@ -1,0 +1,87 @@
+#include "graph/graph.h"
+
+#include "base/check.h"
+
+namespace weft::graph {
+namespace {
+
+const AttrValue* FindAttr(const Node& node, std::string_view key) {
+  for (const Attr& attr : node.attrs) {
+    if (attr.key == key) return &attr.value;
+  }
+  return nullptr;
+}
+
+template <typename T>
+const T& Get(const Node& node, std::string_view key) {
+  const AttrValue* value = FindAttr(node, key);
+  WEFT_CHECK(value != nullptr && std::holds_alternative<T>(*value), "{} at {} has no attribute {}",
+             NameOf(node.op), node.layer, key);
+  return std::get<T>(*value);
+}
+
+}  // namespace
+
+bool Node::Has(std::string_view key) const { return FindAttr(*this, key) != nullptr; }
+int64_t Node::Int(std::string_view key) const { return Get<int64_t>(*this, key); }
+double Node::Real(std::string_view key) const { return Get<double>(*this, key); }
+const std::string& Node::Text(std::string_view key) const { return Get<std::string>(*this, key); }
+int64_t Node::IntOr(std::string_view key, int64_t otherwise) const {
+  return Has(key) ? Int(key) : otherwise;
+}
+
+void Node::Set(std::string_view key, AttrValue value) {
+  for (Attr& attr : attrs) {
+    if (attr.key == key) {
+      attr.value = std::move(value);
+      return;
+    }
+  }
+  attrs.push_back({std::string(key), std::move(value)});
+}
+
+ValueId Graph::Find(std::string_view name) const {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].name == name) return static_cast<ValueId>(i);
+  }
+  return kNoValue;
+}
+
+int Graph::ProducerOf(ValueId id) const {
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (ValueId out : nodes[n].out) {
+      if (out == id) return static_cast<int>(n);
+    }
+  }
+  return -1;
+}
+
+std::vector<int> Graph::ReadersOf(ValueId id) const {
+  std::vector<int> readers;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (ValueId in : nodes[n].in) {
+      if (in == id) {
+        readers.push_back(static_cast<int>(n));
+        break;
+      }
+    }
+  }
+  return readers;
+}
+
+MatmulOperands OperandsOf(const Node& matmul) {
+  MatmulOperands operands;
+  const int64_t weights = matmul.Int("weights");
+  const int64_t mask = matmul.IntOr("biases", 0);
+  operands.x = matmul.in[0];
+  size_t next = 1 + static_cast<size_t>(weights);
+  for (int64_t w = 0; w < weights; ++w) {
+    operands.weights.push_back(matmul.in[1 + w]);
+    operands.biases.push_back((mask >> w) & 1 ? matmul.in[next++] : kNoValue);
+  }
+  WEFT_CHECK(next == matmul.in.size(), "{}: {} inputs, {} expected", matmul.layer, matmul.in.size(),
+             next);
+  return operands;
+}
+
+}  // namespace weft::graph

@@ -1,0 +1,109 @@
+// A model as a list of typed, placed values. Written by models/, rewritten by passes, checked by
+// the verifier, frozen by plan. Knows neither ranks nor kernels.
+//
+// Thread: none; a Graph is a plain value. Invariant: nodes are in topological order, every value
+// has one producer (a node, or none for inputs and params).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "graph/op.h"
+#include "graph/placement.h"
+#include "tensor/dtype.h"
+
+namespace weft::graph {
+
+enum class Sym : uint8_t { kConst, kTokens, kHeadRows };
+
+// One dimension: live token rows "T", head rows "R", or a constant, which a leaf table may cut.
+struct Dim {
+  Sym sym = Sym::kConst;
+  int64_t n = 0;
+  int table = -1;
+  static Dim T() { return {Sym::kTokens, 0, -1}; }
+  static Dim HeadRows() { return {Sym::kHeadRows, 0, -1}; }
+  static Dim C(int64_t n, int table = -1) { return {Sym::kConst, n, table}; }
+  friend bool operator==(const Dim&, const Dim&) = default;
+};
+
+using ValueId = int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+enum class ValueKind : uint8_t {
+  kTemp,   // made by a node
+  kInput,  // live data of a step: ids, positions, slots, segments, rows, hidden
+  kParam,  // a weight of the checkpoint
+  kState,  // a versioned effect: a layer's kv cache
+};
+
+struct Value {
+  std::string name;
+  ValueKind kind = ValueKind::kTemp;
+  DType dtype = DType::kBF16;
+  bool int8_rows = false;        // quantised activations: int8 with scales and sums per 32
+  bool pairs = false;            // (value, index) pairs of an argmax
+  std::vector<Dim> dims;
+  Placements on;                 // empty until the graph is placed
+};
+
+using AttrValue = std::variant<int64_t, double, std::string>;
+struct Attr {
+  std::string key;
+  AttrValue value;
+  friend bool operator==(const Attr&, const Attr&) = default;
+};
+
+struct Node {
+  Op op = Op::kCount;
+  std::vector<ValueId> in;
+  std::vector<ValueId> out;
+  std::vector<Attr> attrs;
+  std::string layer;  // who asked: "L03.attn"
+
+  // REQUIRES for Int/Real/Text: the attribute exists with that type.
+  bool Has(std::string_view key) const;
+  int64_t Int(std::string_view key) const;
+  double Real(std::string_view key) const;
+  const std::string& Text(std::string_view key) const;
+  int64_t IntOr(std::string_view key, int64_t otherwise) const;
+  void Set(std::string_view key, AttrValue value);
+};
+
+// The role of each input of ops whose inputs vary in number is told by attrs: a matmul with
+// "weights"=n has in = [x, w_0..w_{n-1}, biases...] and "biases" as a bit mask over the weights.
+struct Graph {
+  std::string model;
+  Mesh mesh;
+  std::vector<AxisTable> tables;
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<ValueId> outputs;
+
+  const Value& value(ValueId id) const { return values[id]; }
+  Value& value(ValueId id) { return values[id]; }
+  // The value with this name, or kNoValue.
+  ValueId Find(std::string_view name) const;
+  // The node that makes `id`, or -1.
+  int ProducerOf(ValueId id) const;
+  // Nodes that read `id`, in order.
+  std::vector<int> ReadersOf(ValueId id) const;
+  bool placed() const { return !mesh.axes.empty(); }
+};
+
+// Views of a matmul's inputs by role.
+struct MatmulOperands {
+  ValueId x = kNoValue;
+  std::vector<ValueId> weights;
+  std::vector<ValueId> biases;  // per weight, kNoValue where there is none
+};
+MatmulOperands OperandsOf(const Node& matmul);
+
+// Text form: one value or node a line; Parse(Print(g)) == g (graph/text.cc).
+std::string Print(const Graph& graph);
+
+}  // namespace weft::graph

@@ -1,0 +1,60 @@
+// The ops and their laws. A row of the table below is all that passes, verifier, plan and docs know
+// of an op: passes move data movement by these facts and never by an op's name.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace weft::graph {
+
+enum class Op : uint8_t {
+  // Words of intention: what a model file says. expand() turns each into primitive ops.
+  kEmbedding, kColumnLinear, kRowLinear, kLmHead, kSelfAttention, kSwiGlu,
+  // Primitive ops.
+  kEmbed, kQuantise, kMatmul, kFinish, kRmsNorm, kAddRmsNorm, kAdd, kRope, kKvWrite, kAttention,
+  kSiluMul, kGatherRows, kArgmax, kSample, kHashLogits,
+  // Changes of placement.
+  kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPairMax,
+  kCount,
+};
+
+// How an op's output placement follows from its inputs', one mesh axis at a time.
+enum class PlaceRule : uint8_t {
+  kIntention,    // not placed before expand()
+  kElementwise,  // all operands alike, R or S(any); the output likewise
+  kTokenwise,    // R or S(0) only: reads whole rows
+  kMatmul,       // x R, w S(0): S(1) | x S(1), w S(1): P | x R or S(0), w R: x's
+  kFinish,       // P on axes of one rank only: R
+  kHeads,        // attention, rope, kv_write: R or S(1) over heads, all operands alike
+  kEmbed,        // reads the owner's leaf in place: R
+  kWholeRow,     // R only
+  kArgmax,       // logits S(1) or R: (value, index) pairs, P for S(1)
+  kAllReduce,    // P: R
+  kReduceScatter,  // P: S(0)
+  kAllGather,    // S(d): R
+  kAllToAll,     // S(a): S(b)
+};
+
+struct OpFacts {
+  Op op;
+  std::string_view name;
+  PlaceRule rule;
+  bool token_wise;  // a row of the output depends on that row of the inputs alone
+  bool linear;      // commutes with a sum over ranks before rounding
+  bool monotone;    // keeps the order of values (commutes with argmax)
+  bool view;        // no data moves
+  bool effect;      // writes a versioned state (kv)
+  std::string_view doc;  // shapes and dtype rule, one line
+};
+
+const OpFacts& FactsOf(Op op);
+std::span<const OpFacts> AllOps();
+// kCount if there is none.
+Op OpNamed(std::string_view name);
+
+inline std::string_view NameOf(Op op) { return FactsOf(op).name; }
+inline bool IsIntention(Op op) { return op <= Op::kSwiGlu; }
+inline bool IsExchange(Op op) { return op >= Op::kAllReduce && op < Op::kCount; }
+
+}  // namespace weft::graph

@@ -1,0 +1,92 @@
+#include <array>
+
+#include "base/check.h"
+#include "graph/op.h"
+
+namespace weft::graph {
+namespace {
+
+using R = PlaceRule;
+//                                                        token  linear mono   view   effect
+constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
+    {Op::kEmbedding, "embedding", R::kIntention,           true,  false, false, false, false,
+     "ids [T] i32, w [V,H] -> [T,H] model dtype"},
+    {Op::kColumnLinear, "column_linear", R::kIntention,    true,  true,  false, false, false,
+     "x [T,K], w... [N,K] (bias [N]) -> y... [T,N]; outputs may be cut"},
+    {Op::kRowLinear, "row_linear", R::kIntention,          true,  true,  false, false, false,
+     "x [T,K], w [N,K] (bias [N]) -> [T,N]; the reduction may be cut"},
+    {Op::kLmHead, "lm_head", R::kIntention,                true,  true,  false, false, false,
+     "x [R,H], w [V,H] -> logits [R,V] f32, never rounded"},
+    {Op::kSelfAttention, "self_attention", R::kIntention,  false, false, false, false, true,
+     "q, k, v, kv -> [T, heads*D], kv'"},
+    {Op::kSwiGlu, "swiglu", R::kIntention,                 true,  false, false, false, false,
+     "gate [T,F], up [T,F] -> [T,F]"},
+
+    {Op::kEmbed, "embed", R::kEmbed,                       true,  false, false, false, false,
+     "ids [T] i32, w [V,H] panels -> [T,H] model dtype"},
+    {Op::kQuantise, "quantise", R::kElementwise,           true,  false, false, false, false,
+     "x [T,K] -> int8 rows with a scale and a sum per 32"},
+    {Op::kMatmul, "matmul", R::kMatmul,                    true,  true,  false, false, false,
+     "x [T,K], w... [N,K] (bias [N]) -> y... [T,N]; K cut: f32 roots of the leaf tree (Partial)"},
+    {Op::kFinish, "finish", R::kFinish,                    true,  false, false, false, false,
+     "roots [T,N] f32 (bias [N]) -> [T,N] model dtype, one rounding"},
+    {Op::kRmsNorm, "rms_norm", R::kTokenwise,              true,  false, false, false, false,
+     "x [T,H], gain [W] -> [T,H]; H = groups*W"},
+    {Op::kAddRmsNorm, "add_rms_norm", R::kTokenwise,       true,  false, false, false, false,
+     "r [T,H], x [T,H], gain [H] -> r' = round(r+x), rms_norm(r')"},
+    {Op::kAdd, "add", R::kElementwise,                     true,  true,  false, false, false,
+     "a, b [T,H] -> round(a+b)"},
+    {Op::kRope, "rope", R::kHeads,                         true,  false, false, false, false,
+     "x [T, heads*D], positions [T] -> rotated, one rounding"},
+    {Op::kKvWrite, "kv_write", R::kHeads,                  true,  false, false, false, true,
+     "kv, k, v [T, kv_heads*D], slots [T] -> kv'"},
+    {Op::kAttention, "attention", R::kHeads,               false, false, false, false, false,
+     "q [T, heads*D], kv', segments -> [T, heads*D]"},
+    {Op::kSiluMul, "silu_mul", R::kElementwise,            true,  false, false, false, false,
+     "gate, up [T,F] -> round(silu(gate)*up)"},
+    {Op::kGatherRows, "gather_rows", R::kWholeRow,         false, true,  false, false, false,
+     "x [T,H], rows [R] -> [R,H]"},
+    {Op::kArgmax, "argmax", R::kArgmax,                    true,  false, false, false, false,
+     "logits [R,V] f32 -> (value, index) [R]"},
+    {Op::kSample, "sample", R::kWholeRow,                  true,  false, false, false, false,
+     "logits [R,V] f32, rows -> ids [R]"},
+    {Op::kHashLogits, "hash_logits", R::kWholeRow,         true,  false, false, false, false,
+     "logits [R,V] f32 -> XXH64 over the leaves' hashes [R]"},
+
+    {Op::kAllReduce, "all_reduce", R::kAllReduce,          true,  false, false, false, false,
+     "P [T,N] f32 (bias [N]) -> R, tree, bias, one rounding"},
+    {Op::kReduceScatter, "reduce_scatter", R::kReduceScatter, true, false, false, false, false,
+     "P [T,N] f32 (bias [N]) -> S(0), tree, bias, one rounding"},
+    {Op::kAllGather, "all_gather", R::kAllGather,          true,  true,  true,  false, false,
+     "S(d) -> R"},
+    {Op::kAllToAll, "all_to_all", R::kAllToAll,            true,  true,  true,  false, false,
+     "S(a) -> S(b)"},
+    {Op::kPairMax, "pair_max", R::kAllReduce,              true,  false, true,  false, false,
+     "P (value, index) [R] -> R: largest value, lowest index"},
+}};
+
+constexpr bool InOrder() {
+  for (size_t i = 0; i < kOps.size(); ++i) {
+    if (kOps[i].op != static_cast<Op>(i)) return false;
+  }
+  return true;
+}
+static_assert(InOrder(), "the table's rows stand in the order of the enum");
+
+}  // namespace
+
+const OpFacts& FactsOf(Op op) {
+  WEFT_CHECK(op < Op::kCount, "op {}", static_cast<int>(op));
+  return kOps[static_cast<size_t>(op)];
+}
+
+std::span<const OpFacts> AllOps() { return kOps; }
+
+Op OpNamed(std::string_view name) {
+  for (const OpFacts& facts : kOps) {
+    if (facts.name == name) return facts.op;
+  }
+  return Op::kCount;
+}
+
+}  // namespace weft::graph

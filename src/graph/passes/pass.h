@@ -1,0 +1,67 @@
+// A pass: ops replaced by ops, by law. One frame runs them all (run_passes.cc): switch, reason for
+// refusing, rewrite count, verifier, time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/graph.h"
+
+namespace weft::graph {
+
+enum class Numerics : uint8_t { kExact };  // other classes come with a decision page
+
+enum class Switch : uint8_t { kAuto, kOn, kOff };
+
+// What a pass may know of the deployment; never a time, so that plans are reproducible.
+struct PassContext {
+  int ranks = 1;
+  int64_t tokens_max = 1;                  // of the bucket
+  std::map<std::string, Switch, std::less<>> switches;  // --opt name=on|off|auto
+  Switch of(std::string_view name) const {
+    const auto it = switches.find(name);
+    return it == switches.end() ? Switch::kAuto : it->second;
+  }
+};
+
+struct Pass {
+  std::string_view name;      // the switch, the metric, the page docs/optimisations/NN-name.md
+  Numerics numerics;
+  std::string_view summary;   // one line for --help and the docs table
+  // "" or why it does not apply here.
+  std::string (*refuse)(const PassContext&);
+  // Rewrites `graph`; returns how many times.
+  int (*run)(Graph& graph, const PassContext&);
+};
+
+struct PassReport {
+  std::string name;
+  int rewrites = 0;
+  std::string refusal;   // why it did not run, or found nothing
+  bool asked = false;    // switched on by name, so that silence would be a lie (promise P4)
+  int64_t ns = 0;
+};
+
+std::span<const Pass> AllPasses();
+
+// Places an expanded graph on the mesh and inserts the collectives that the laws demand.
+// Not a switch: without it nothing runs.
+Result<Graph> InsertCollectives(const Graph& expanded, const Mesh& mesh);
+
+// Runs every pass in order (none with `eager`), verifying after each. kInternal names the pass.
+struct PassRun {
+  Graph graph;
+  std::vector<PassReport> reports;
+};
+Result<PassRun> RunPasses(Graph placed, const PassContext& context, bool eager);
+
+// Helpers of rewrites.
+// Drops values that nothing makes or reads, and nodes whose outputs nobody reads.
+void RemoveDead(Graph& graph);
+
+}  // namespace weft::graph

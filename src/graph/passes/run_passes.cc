@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "graph/passes/pass.h"
+#include "graph/verify.h"
+
+namespace weft::graph {
+
+void RemoveDead(Graph& g) {
+  std::vector<bool> live(g.values.size(), false);
+  for (ValueId id : g.outputs) live[id] = true;
+  std::vector<Node> kept;
+  for (auto node = g.nodes.rbegin(); node != g.nodes.rend(); ++node) {
+    const bool needed = FactsOf(node->op).effect ||
+                        std::any_of(node->out.begin(), node->out.end(), [&](ValueId id) { return live[id]; });
+    if (!needed) continue;
+    for (ValueId id : node->in) live[id] = true;
+    for (ValueId id : node->out) live[id] = true;
+    kept.push_back(std::move(*node));
+  }
+  std::reverse(kept.begin(), kept.end());
+  g.nodes = std::move(kept);
+
+  std::vector<ValueId> moved(g.values.size(), kNoValue);
+  std::vector<Value> values;
+  for (size_t i = 0; i < g.values.size(); ++i) {
+    if (!live[i]) continue;
+    moved[i] = static_cast<ValueId>(values.size());
+    values.push_back(std::move(g.values[i]));
+  }
+  g.values = std::move(values);
+  for (Node& node : g.nodes) {
+    for (ValueId& id : node.in) id = moved[id];
+    for (ValueId& id : node.out) id = moved[id];
+  }
+  for (ValueId& id : g.outputs) id = moved[id];
+}
+
+Result<PassRun> RunPasses(Graph placed, const PassContext& context, bool eager) {
+  PassRun run{std::move(placed), {}};
+  for (const Pass& pass : AllPasses()) {
+    PassReport report;
+    report.name = pass.name;
+    const Switch wanted = context.of(pass.name);
+    report.asked = wanted == Switch::kOn;
+    if (wanted == Switch::kOff) {
+      report.refusal = "off by --opt";
+    } else if (eager && wanted != Switch::kOn) {
+      report.refusal = "--enforce-eager";
+    } else {
+      report.refusal = pass.refuse(context);
+    }
+    if (report.refusal.empty()) {
+      const auto start = std::chrono::steady_clock::now();
+      report.rewrites = pass.run(run.graph, context);
+      RemoveDead(run.graph);
+      WEFT_RETURN_IF_ERROR(Verify(run.graph).In(pass.name));
+      report.ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+      if (report.rewrites == 0) report.refusal = "nothing to rewrite";
+    }
+    run.reports.push_back(std::move(report));
+  }
+  return run;
+}
+
+}  // namespace weft::graph

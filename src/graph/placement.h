@@ -1,0 +1,79 @@
+// Where a value sits: one placement per axis of the rank mesh (the terms of PyTorch's DTensor).
+//
+// Communication is nothing but a change of placement: all-reduce takes Partial to Replicated,
+// reduce-scatter Partial to Sharded(tokens), all-gather Sharded(d) to Replicated, all-to-all
+// Sharded(a) to Sharded(b).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tensor/leaf_table.h"
+
+namespace weft::graph {
+
+struct MeshAxis {
+  std::string name;
+  int size = 1;
+  friend bool operator==(const MeshAxis&, const MeshAxis&) = default;
+};
+
+// The rank mesh, major axis first: rank = ((c0 * size1) + c1) * size2 + ...
+struct Mesh {
+  std::vector<MeshAxis> axes;
+  int ranks() const {
+    int n = 1;
+    for (const MeshAxis& axis : axes) n *= axis.size;
+    return n;
+  }
+  static Mesh Tp(int ranks) { return Mesh{{{"tp", ranks}}}; }
+  friend bool operator==(const Mesh&, const Mesh&) = default;
+};
+
+enum class PlacementKind : uint8_t { kReplicated, kSharded, kPartial };
+
+struct Placement {
+  PlacementKind kind = PlacementKind::kReplicated;
+  int8_t dim = 0;    // with kSharded
+  int8_t order = 0;  // with kSharded: 0 cuts first (major) where several axes cut one dim
+
+  static Placement R() { return {}; }
+  static Placement S(int dim, int order = 0) {
+    return {PlacementKind::kSharded, static_cast<int8_t>(dim), static_cast<int8_t>(order)};
+  }
+  static Placement P() { return {PlacementKind::kPartial, 0, 0}; }
+
+  bool replicated() const { return kind == PlacementKind::kReplicated; }
+  bool partial() const { return kind == PlacementKind::kPartial; }
+  bool sharded() const { return kind == PlacementKind::kSharded; }
+  bool sharded_on(int d) const { return sharded() && dim == d; }
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+using Placements = std::vector<Placement>;  // one per mesh axis
+
+// "R", "P", "S(0)"; several axes are joined by ','.
+std::string ToString(const Placements& on);
+
+// A feature axis that ranks may cut, and who owns which of its leaves.
+// kv heads follow the query heads that read them: their owners overlap where a kv head serves query
+// heads on two ranks (docs/numerics.md 4).
+struct AxisTable {
+  std::string name;       // "L00.heads"
+  LeafTable leaves;
+  int follows = -1;       // another table of the graph, or -1
+  int64_t follow_width = 0;  // elements of the followed axis per leaf of this one
+  friend bool operator==(const AxisTable&, const AxisTable&) = default;
+};
+
+// The leaves of tables[table] on `rank` of `ranks`, and the elements that they cover.
+LeafRange OwnedLeaves(const std::vector<AxisTable>& tables, int table, int rank, int ranks);
+struct ElementRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+  int64_t size() const { return end - begin; }
+};
+ElementRange OwnedElements(const std::vector<AxisTable>& tables, int table, int rank, int ranks);
+
+}  // namespace weft::graph
