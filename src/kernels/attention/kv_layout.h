@@ -32,6 +32,16 @@ struct KvLayout {
   std::byte* values(int64_t page, int head) const {
     return keys(page, head) + head_elements() * FactsOf(dtype).block_bytes;
   }
+  // Element d of the key (value) at `offset` in a page, counted from keys() (values()).
+  int64_t key_index(int64_t offset, int64_t d) const {
+    return dtype == DType::kBF16
+               ? (offset / 16 * (head_dim / 2) + d / 2) * 32 + offset % 16 * 2 + d % 2
+               : (offset / 16 * head_dim + d) * 16 + offset % 16;
+  }
+  int64_t value_index(int64_t offset, int64_t d) const {
+    return dtype == DType::kBF16 ? offset / 2 * head_dim * 2 + d * 2 + offset % 2
+                                 : offset * head_dim + d;
+  }
 };
 
 }  // namespace weft::kernels

@@ -1,0 +1,18 @@
+#include <array>
+
+#include "kernels/activation/silu_mul.h"
+
+namespace weft::kernels {
+
+extern const Kernel<SiluMulArgs> kSiluMulRef;
+extern const Kernel<AddArgs> kAddRef;
+
+namespace {
+constexpr std::array kSiluMul{&kSiluMulRef};
+constexpr std::array kAdd{&kAddRef};
+}  // namespace
+
+std::span<const Kernel<SiluMulArgs>* const> SiluMulKernels() { return kSiluMul; }
+std::span<const Kernel<AddArgs>* const> AddKernels() { return kAdd; }
+
+}  // namespace weft::kernels

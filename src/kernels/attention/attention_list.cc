@@ -1,0 +1,18 @@
+#include <array>
+
+#include "kernels/attention/attention.h"
+
+namespace weft::kernels {
+
+extern const Kernel<AttentionArgs> kAttentionRef;
+extern const Kernel<KvWriteArgs> kKvWriteRef;
+
+namespace {
+constexpr std::array kAttention{&kAttentionRef};
+constexpr std::array kKvWrite{&kKvWriteRef};
+}  // namespace
+
+std::span<const Kernel<AttentionArgs>* const> AttentionKernels() { return kAttention; }
+std::span<const Kernel<KvWriteArgs>* const> KvWriteKernels() { return kKvWrite; }
+
+}  // namespace weft::kernels

@@ -1,0 +1,15 @@
+#include <array>
+
+#include "kernels/rms_norm/rms_norm.h"
+
+namespace weft::kernels {
+
+extern const Kernel<RmsNormArgs> kRmsNormRef;
+
+namespace {
+constexpr std::array kRmsNorm{&kRmsNormRef};
+}  // namespace
+
+std::span<const Kernel<RmsNormArgs>* const> RmsNormKernels() { return kRmsNorm; }
+
+}  // namespace weft::kernels

@@ -1,0 +1,15 @@
+#include <array>
+
+#include "kernels/rope/rope.h"
+
+namespace weft::kernels {
+
+extern const Kernel<RopeArgs> kRopeRef;
+
+namespace {
+constexpr std::array kRope{&kRopeRef};
+}  // namespace
+
+std::span<const Kernel<RopeArgs>* const> RopeKernels() { return kRope; }
+
+}  // namespace weft::kernels
