@@ -1,0 +1,39 @@
+#include "models/blocks/source.h"
+
+#include <fmt/format.h>
+
+namespace weft::models {
+namespace {
+
+Status CheckShape(const io::Checkpoint& checkpoint, const io::Tensor& tensor,
+                  const std::vector<int64_t>& expected) {
+  if (tensor.shape == expected) return Status::Ok();
+  return Status::Invalid("{}: tensor '{}' has shape [{}], [{}] expected", checkpoint.path(), tensor.name,
+                         fmt::join(tensor.shape, ", "), fmt::join(expected, ", "));
+}
+
+}  // namespace
+
+Result<DType> ParamSource::FormatOf(const std::string& name) const {
+  WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
+  return source.tensor->dtype;
+}
+
+Result<graph::ValueId> ParamSource::Matrix(const std::string& name, graph::Dim n, graph::Dim k) {
+  WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
+  WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, *source.tensor, {n.n, k.n}));
+  const DType dtype = source.tensor->dtype;
+  if (!IsQuantised(dtype) && dtype != DType::kBF16 && dtype != DType::kF16 && dtype != DType::kF32) {
+    return Status::Unsupported("{}: tensor '{}' is {}; a weight is bfloat16, float16, float32 or a GGUF block format",
+                               checkpoint_->path(), source.tensor->name, NameOf(dtype));
+  }
+  return builder_->Param(name, dtype, {n, k});
+}
+
+Result<graph::ValueId> ParamSource::Vector(const std::string& name, graph::Dim n) {
+  WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
+  WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, *source.tensor, {n.n}));
+  return builder_->Param(name, DType::kF32, {n});
+}
+
+}  // namespace weft::models

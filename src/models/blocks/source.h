@@ -1,0 +1,29 @@
+// Params of a checkpoint as values of a graph: looked up, checked for shape, given their format.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "graph/builder.h"
+#include "models/model.h"
+
+namespace weft::models {
+
+class ParamSource {
+ public:
+  ParamSource(graph::Builder* builder, const io::Checkpoint* checkpoint)
+      : builder_(builder), checkpoint_(checkpoint) {}
+
+  // A matrix keeps the format of its bits; a vector is read as float32 (exact for all formats).
+  // Errors: kInvalid naming file, tensor, expected and found shape.
+  Result<graph::ValueId> Matrix(const std::string& name, graph::Dim n, graph::Dim k);
+  Result<graph::ValueId> Vector(const std::string& name, graph::Dim n);
+  Result<DType> FormatOf(const std::string& name) const;
+
+ private:
+  graph::Builder* builder_;
+  const io::Checkpoint* checkpoint_;
+};
+
+}  // namespace weft::models
