@@ -53,6 +53,12 @@ class Engine {
   virtual void Stop(bool drain) = 0;
 
   virtual MetricsSnapshot Metrics() const = 0;
+
+  // With every default filled in: what --max-model-len and the others came to. Any thread.
+  virtual const EngineConfig& config() const = 0;
+  // kUnavailable with the reason once the executor is unusable: every request has then ended, new
+  // ones are refused and Run() returns. Any thread.
+  virtual Status Health() const = 0;
 };
 
 }  // namespace weft::engine

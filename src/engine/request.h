@@ -43,6 +43,12 @@ struct TokenLogprob {
   int32_t rank = 0;
 };
 
+// What prompt_logprobs says of one prompt token.
+struct PromptLogprob {
+  TokenLogprob token;
+  std::vector<TokenLogprob> top;  // best first
+};
+
 // What a request's owner hears; in order, the last one has finish != kNone.
 struct TokenEvent {
   int32_t id = -1;                      // -1: no token (only the end)
@@ -54,6 +60,8 @@ struct TokenEvent {
   Status error;                         // with kError
   int32_t cached_tokens = 0;            // prompt tokens served by the prefix cache (first event)
   int64_t at_ns = 0;                    // the engine's clock
+  uint64_t seed = 0;                    // the one used, asked for or drawn (first event)
+  std::vector<PromptLogprob> prompt_logprobs;  // of prompt[1], prompt[2], ... (first event)
 };
 
 // Called by the engine's thread; must not block: it moves the event into a ring or drops the reader.

@@ -40,6 +40,7 @@ struct SampleRow {
   int32_t banned_count = 0;
   const uint32_t* allowed = nullptr;  // bit set of V (grammar), or nullptr: all
   int32_t logprobs = -1;              // < 0: none; n: the n best besides the chosen one
+  int32_t target = -1;  // >= 0: draw nothing; id is this, with its logprob and rank (prompt_logprobs)
 };
 
 struct SampleOut {

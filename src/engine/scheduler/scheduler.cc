@@ -1,0 +1,195 @@
+#include "engine/scheduler/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace weft::engine {
+namespace {
+
+bool IsDecode(const Sequence& s) { return s.length() - s.computed == 1 && s.outputs() > 0; }
+
+}  // namespace
+
+Scheduler::Scheduler(const SchedulerConfig& config, KvCache* cache, SlotMap* slots)
+    : config_(config), cache_(cache), slots_(slots) {
+  running_.reserve(config.max_num_seqs);
+  step_.reserve(config.max_num_seqs);
+  order_.reserve(config.max_num_seqs);
+}
+
+void Scheduler::Add(Sequence* sequence) { Enqueue(sequence); }
+
+void Scheduler::Remove(Sequence* sequence, bool discard) {
+  if (discard) {
+    cache_->Discard(&sequence->kv);
+  } else {
+    cache_->Release(&sequence->kv);
+  }
+  if (sequence->seat >= 0) {
+    slots_->LeaveSeat(sequence->seat);
+    sequence->seat = -1;
+    std::erase(running_, sequence);
+  } else {
+    std::erase(waiting_, sequence);
+  }
+}
+
+std::span<Sequence* const> Scheduler::Plan(int64_t now_ns) {
+  Budget budget{.tokens = config_.max_num_batched_tokens, .rows = config_.rows_max};
+  preempted_ = false;
+  for (Sequence* s : running_) s->chunk = s->chunk_heads = 0;
+  ServeRunning(/*decodes=*/true, &budget);
+  ServeRunning(/*decodes=*/false, &budget);
+  // What a preemption has just freed belongs to those who needed it, not to newcomers.
+  if (!preempted_) AdmitWaiting(now_ns, &budget);
+  step_.clear();
+  for (Sequence* s : running_) {
+    if (s->chunk > 0) step_.push_back(s);
+  }
+  return step_;
+}
+
+Sequence* Scheduler::Stuck() const {
+  return running_.empty() && !waiting_.empty() ? waiting_.back() : nullptr;
+}
+
+bool Scheduler::Size(Sequence* s, int32_t computed, const Budget& budget) const {
+  const int32_t missing = s->length() - computed;
+  int32_t tokens = missing;
+  if (config_.long_prefill_token_threshold > 0) {
+    tokens = std::min(tokens, config_.long_prefill_token_threshold);
+  }
+  tokens = std::min(tokens, budget.tokens);
+  // One that was cut for its head rows goes on; only a start may wait for room for all of it.
+  if (!config_.chunked_prefill && s->seat < 0 && tokens < missing) return false;
+  // Rows before `first` need no head; from there on each does, within what is left of them.
+  const int32_t first = std::max(s->first_head_position(), computed);
+  tokens = std::min(tokens, first - computed + budget.rows);
+  s->chunk = tokens;
+  s->chunk_heads = std::max(computed + tokens - first, 0);
+  return tokens > 0;
+}
+
+void Scheduler::ServeRunning(bool decodes, Budget* budget) {
+  order_.clear();
+  for (Sequence* s : running_) {
+    if (s->chunk == 0 && IsDecode(*s) == decodes) order_.push_back(s);
+  }
+  // Decodes all get their token whatever the order (max_num_seqs <= budget); prefills do not.
+  if (!decodes) {
+    std::sort(order_.begin(), order_.end(),
+              [this](const Sequence* a, const Sequence* b) { return config_.policy->before(*a, *b); });
+  }
+  for (Sequence* s : order_) {
+    if (s->seat < 0) continue;  // preempted by one before it
+    if (budget->tokens == 0) break;
+    if (!Size(s, s->computed, *budget)) {
+      s->chunk = s->chunk_heads = 0;
+      continue;
+    }
+    const int32_t chunk = std::exchange(s->chunk, 0);
+    const int32_t heads = std::exchange(s->chunk_heads, 0);
+    while (s->seat >= 0 && !cache_->Reserve(s->computed + chunk, &s->kv)) {
+      Preempt(LastRunning(), budget);
+    }
+    if (s->seat < 0) continue;
+    s->chunk = chunk;
+    s->chunk_heads = heads;
+    budget->tokens -= chunk;
+    budget->rows -= heads;
+  }
+}
+
+void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
+  while (!waiting_.empty() && budget->tokens > 0 &&
+         static_cast<int32_t>(running_.size()) < config_.max_num_seqs) {
+    Sequence* s = waiting_.back();
+    // One token is always computed, for its logits; prompt logprobs need all that are not yet known.
+    const int32_t limit = std::min(s->length() - 1, s->first_head_position());
+    KvCache::Match match;
+    while (true) {
+      match = cache_->Find(s->tokens, limit, s->request->cache_salt, &s->kv);
+      // All of its tokens must fit, not only the first chunk: else it is preempted half way.
+      const int32_t missing = cache_->BlocksFor(s->length()) - match.blocks + match.free_blocks -
+                              (cache_->pool().free() - PromisedBlocks());
+      if (missing <= 0) break;
+      if (!Displace(*s, missing, budget)) return;
+    }
+    const int32_t cached = match.blocks * cache_->page_tokens();
+    if (!Size(s, cached, *budget)) {
+      s->chunk = s->chunk_heads = 0;
+      break;
+    }
+    cache_->Take(match, &s->kv);
+    const bool reserved = cache_->Reserve(cached + s->chunk, &s->kv);
+    WEFT_CHECK(reserved, "blocks for {} tokens were free and are not", cached + s->chunk);
+    s->computed = cached;
+    s->seat = slots_->TakeSeat();
+    waiting_.pop_back();
+    running_.push_back(s);
+    budget->tokens -= s->chunk;
+    budget->rows -= s->chunk_heads;
+    if (s->cached_tokens < 0) {  // a preempted one was counted when it first came
+      s->cached_tokens = cached;
+      s->admitted_ns = now_ns;
+      prefix_queries_ += s->length();
+      prefix_hits_ += cached;
+    }
+    if (preempted_) return;  // what it did not need is not for newcomers
+  }
+}
+
+bool Scheduler::Displace(const Sequence& waiting, int32_t missing, Budget* budget) {
+  // Look before taking: nobody is preempted if all of them together would not be enough.
+  for (const Sequence* s : running_) {
+    if (!config_.policy->displaces(waiting, *s)) continue;
+    missing -= std::max(MissingBlocks(*s), 0);
+    for (int32_t block : s->kv.blocks) missing -= cache_->pool().references(block) == 1;
+  }
+  Sequence* victim = LastRunning();
+  if (missing > 0 || victim == nullptr || !config_.policy->displaces(waiting, *victim)) {
+    return false;
+  }
+  Preempt(victim, budget);
+  return true;
+}
+
+Sequence* Scheduler::LastRunning() const {
+  const auto last = std::max_element(
+      running_.begin(), running_.end(),
+      [this](const Sequence* a, const Sequence* b) { return config_.policy->before(*a, *b); });
+  return last == running_.end() ? nullptr : *last;
+}
+
+void Scheduler::Preempt(Sequence* victim, Budget* budget) {
+  WEFT_CHECK(victim != nullptr, "blocks ran out though nothing runs");
+  budget->tokens += std::exchange(victim->chunk, 0);
+  budget->rows += std::exchange(victim->chunk_heads, 0);
+  Remove(victim);
+  victim->computed = 0;
+  ++victim->preemptions;
+  ++preemptions_;
+  preempted_ = true;
+  Enqueue(victim);
+}
+
+void Scheduler::Enqueue(Sequence* sequence) {
+  const auto at = std::upper_bound(
+      waiting_.begin(), waiting_.end(), sequence,
+      [this](const Sequence* a, const Sequence* b) { return config_.policy->before(*b, *a); });
+  waiting_.insert(at, sequence);
+}
+
+int32_t Scheduler::PromisedBlocks() const {
+  int32_t promised = 0;
+  for (const Sequence* s : running_) promised += std::max(MissingBlocks(*s), 0);
+  return promised;
+}
+
+int32_t Scheduler::MissingBlocks(const Sequence& s) const {
+  return cache_->BlocksFor(s.length()) - static_cast<int32_t>(s.kv.blocks.size());
+}
+
+}  // namespace weft::engine
