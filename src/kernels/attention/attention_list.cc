@@ -4,11 +4,12 @@
 
 namespace weft::kernels {
 
+extern const Kernel<AttentionArgs> kAttentionAvx2;
 extern const Kernel<AttentionArgs> kAttentionRef;
 extern const Kernel<KvWriteArgs> kKvWriteRef;
 
 namespace {
-constexpr std::array kAttention{&kAttentionRef};
+constexpr std::array kAttention{&kAttentionAvx2, &kAttentionRef};
 constexpr std::array kKvWrite{&kKvWriteRef};
 }  // namespace
 

@@ -1,0 +1,297 @@
+// Attention in blocks, for the instruction sets: how units, tiles and spans are walked. What is done
+// inside a tile is a type `Micro` of the including file; it lives in an anonymous namespace there, so
+// nothing instantiated here leaves that file.
+//
+// A unit is (up to rows_per_unit rows of one segment) x (the query heads that share a kv head): its
+// rows read each K and V tile once for all of them. Inside a unit a "line" is one (row, head) pair;
+// lines are independent, so how they are blocked cannot change bits.
+//
+// Units are numbered group-major, so that a contiguous share of them is a share of every request;
+// inside a segment the row tiles alternate between its two ends, because later rows have more keys.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/attention/attention.h"
+#include "kernels/simd/math.h"
+#include "kernels/simd/storage.h"
+#include "kernels/simd/tree.h"
+
+namespace weft::kernels {
+
+inline constexpr int kAttentionLines = 48;      // at most, per unit: the measured best on Zen 3
+inline constexpr int kAttentionGroupHeads = 16;  // at most, per unit
+
+// The unit's rows and heads.
+struct AttentionUnit {
+  const Segment* segment;
+  int row;       // first, inside the segment
+  int rows;
+  int head;      // first
+  int heads;
+  int kv_head;
+};
+
+struct AttentionGroups {
+  int count;          // runs of heads with one kv head, each at most kAttentionGroupHeads
+  int rows_per_unit;
+  int64_t row_tiles;  // over all segments
+};
+
+static inline int AttentionRunEnd(const AttentionArgs& a, int head) {
+  int end = head + 1;
+  while (end < a.heads && end - head < kAttentionGroupHeads &&
+         a.kv_of_head[end] == a.kv_of_head[head]) {
+    ++end;
+  }
+  return end;
+}
+
+static inline AttentionGroups GroupsOf(const AttentionArgs& a) {
+  AttentionGroups out{.count = 0, .rows_per_unit = 1, .row_tiles = 0};
+  int widest = 1;
+  for (int head = 0; head < a.heads;) {
+    const int end = AttentionRunEnd(a, head);
+    widest = end - head > widest ? end - head : widest;
+    ++out.count;
+    head = end;
+  }
+  out.rows_per_unit = kAttentionLines / widest;
+  for (int i = 0; i < a.segment_count; ++i) {
+    out.row_tiles += (a.segments[i].rows + out.rows_per_unit - 1) / out.rows_per_unit;
+  }
+  return out;
+}
+
+static inline AttentionUnit UnitAt(const AttentionArgs& a, const AttentionGroups& groups,
+                                   int64_t unit) {
+  AttentionUnit out{};
+  int head = 0;
+  for (int64_t g = unit / groups.row_tiles; g > 0; --g) head = AttentionRunEnd(a, head);
+  out.head = head;
+  out.heads = AttentionRunEnd(a, head) - head;
+  out.kv_head = a.kv_of_head[head];
+  int64_t index = unit % groups.row_tiles;
+  for (int i = 0; i < a.segment_count; ++i) {
+    const Segment& s = a.segments[i];
+    const int64_t tiles = (s.rows + groups.rows_per_unit - 1) / groups.rows_per_unit;
+    if (index >= tiles) {
+      index -= tiles;
+      continue;
+    }
+    const int64_t tile = index % 2 == 0 ? index / 2 : tiles - 1 - index / 2;
+    out.segment = &s;
+    out.row = static_cast<int>(tile * groups.rows_per_unit);
+    const int left = s.rows - out.row;
+    out.rows = left < groups.rows_per_unit ? left : groups.rows_per_unit;
+    break;
+  }
+  return out;
+}
+
+// One worker's memory. Strides are in floats; rows of o are padded to whole registers.
+struct AttentionScratch {
+  float* q;      // [lines][D]      queries in fp32
+  float* p;      // [lines][64]     scores, then P
+  float* o;      // [lines][stride] of the span
+  float* merged; // [lines][stride] of the spans before it
+  float* l;      // [lines][16]
+  float* m;      // [lines] of the span
+  float* alpha;  // [lines] what the tile multiplies o by
+  float* merged_m;
+  float* merged_l;
+  int64_t stride;
+
+  static int64_t Stride(int head_dim) { return (head_dim + 15) / 16 * 16; }
+  static int64_t Bytes(int head_dim) {
+    return (Stride(head_dim) * 3 + kKvTile + 16 + 4) * kAttentionLines * 4 + 64;
+  }
+  static AttentionScratch In(std::byte* memory, int head_dim) {
+    auto address = (reinterpret_cast<uintptr_t>(memory) + 63) / 64 * 64;
+    auto* at = reinterpret_cast<float*>(address);
+    AttentionScratch s;
+    s.stride = Stride(head_dim);
+    s.q = at;
+    s.o = s.q + s.stride * kAttentionLines;
+    s.merged = s.o + s.stride * kAttentionLines;
+    s.p = s.merged + s.stride * kAttentionLines;
+    s.l = s.p + kKvTile * kAttentionLines;
+    s.m = s.l + 16 * kAttentionLines;
+    s.alpha = s.m + kAttentionLines;
+    s.merged_m = s.alpha + kAttentionLines;
+    s.merged_l = s.merged_m + kAttentionLines;
+    return s;
+  }
+};
+
+// Where the 16-key blocks of a tile are.
+struct TileBlocks {
+  const std::byte* k[kKvTile / 16];
+  const std::byte* v[kKvTile / 16];
+};
+
+template <typename T, typename Micro>
+struct BlockedAttention {
+  static constexpr int kStep = sizeof(T) == 2 ? 2 : 1;  // keys (or d) per fma group
+
+  static TileBlocks BlocksAt(const AttentionArgs& a, const AttentionUnit& u, int64_t tile) {
+    TileBlocks out;
+    for (int b = 0; b < kKvTile / 16; ++b) {
+      const int64_t position = tile + b * 16;
+      const int64_t index = position / a.kv.page_tokens;
+      const int64_t page = index < u.segment->page_count ? u.segment->pages[index] : 0;
+      const int64_t inside = position % a.kv.page_tokens * a.kv.head_dim * int64_t{sizeof(T)};
+      out.k[b] = a.kv.keys(page, u.kv_head) + inside;
+      out.v[b] = a.kv.values(page, u.kv_head) + inside;
+    }
+    return out;
+  }
+
+  // The end of one line's sum over the values of its last tile: pairs from `begin` that are wholly
+  // visible, the pair that is half visible, and the addition of +0 for those beyond.
+  static void LastValues(const TileBlocks& blocks, const float* p, int begin, int visible,
+                         int head_dim, float* o) {
+    const int64_t row = int64_t{head_dim} * kStep;  // elements per group
+    const auto group = [&](int g) {
+      return reinterpret_cast<const T*>(blocks.v[g * kStep / 16]) + g % (16 / kStep) * row;
+    };
+    int g = begin;
+    for (; (g + 1) * kStep <= visible; ++g) {
+      const T* v = group(g);
+      for (int d = 0; d < head_dim; ++d) {
+        for (int j = kStep - 1; j >= 0; --j) {
+          o[d] = __builtin_fmaf(p[g * kStep + j], LoadElement(v + d * kStep + j), o[d]);
+        }
+      }
+    }
+    if (kStep == 2 && visible % 2 != 0) {
+      const T* v = group(g);
+      for (int d = 0; d < head_dim; ++d) {
+        o[d] = __builtin_fmaf(p[g * 2], LoadElement(v + d * 2), o[d] + 0.0f);
+      }
+      ++g;
+    }
+    if (g * kStep < kKvTile) {
+      for (int d = 0; d < head_dim; ++d) o[d] = o[d] + 0.0f;
+    }
+  }
+
+  static void AddTile(const AttentionArgs& a, const AttentionUnit& u, const AttentionScratch& s,
+                      int64_t tile) {
+    const int head_dim = a.kv.head_dim;
+    const int64_t first_position = u.segment->position_begin + u.row;
+    const int64_t last_position = first_position + u.rows - 1;
+    const TileBlocks blocks = BlocksAt(a, u, tile);
+    const auto visible_of = [&](int line) {
+      const int64_t keys = first_position + line / u.heads - tile + 1;
+      return static_cast<int>(keys < kKvTile ? keys : kKvTile);
+    };
+    // Rows that stand before the tile see none of it.
+    const int begin = tile > first_position ? static_cast<int>(tile - first_position) * u.heads : 0;
+    const int lines = u.rows * u.heads;
+    const int64_t keys = last_position - tile + 1;
+    const int key_blocks = keys < kKvTile ? static_cast<int>((keys + 15) / 16) : kKvTile / 16;
+
+    const int parts = (lines - begin + Micro::kLines - 1) / Micro::kLines;
+    for (int part = 0; part < parts; ++part) {
+      const int from = begin + (lines - begin) * part / parts;
+      const int to = begin + (lines - begin) * (part + 1) / parts;
+      Micro::template Scores<T>(s.q + from * s.stride, s.stride, to - from, blocks, key_blocks,
+                                head_dim, s.p + from * kKvTile);
+      for (int line = from; line < to; ++line) {
+        Micro::template Softmax<T>(s.p + line * kKvTile, a.scale, visible_of(line), s.m + line,
+                                   s.l + line * 16, s.alpha + line);
+      }
+      const int common = visible_of(from) / kStep;
+      Micro::template Values<T>(s.p + from * kKvTile, to - from, blocks, common, head_dim,
+                                s.alpha + from, s.o + from * s.stride, s.stride);
+      if (visible_of(from) < kKvTile) {
+        for (int line = from; line < to; ++line) {
+          LastValues(blocks, s.p + line * kKvTile, common, visible_of(line), head_dim,
+                     s.o + line * s.stride);
+        }
+      }
+    }
+  }
+
+  static void EndSpan(const AttentionUnit& u, const AttentionScratch& s, int head_dim,
+                      int64_t span) {
+    const int lines = u.rows * u.heads;
+    const int64_t first_position = u.segment->position_begin + u.row;
+    for (int line = 0; line < lines; ++line) {
+      if (first_position + line / u.heads < span) continue;
+      const float l = TreeSum16(s.l + line * 16);
+      const float m = s.m[line];
+      const float* o = s.o + line * s.stride;
+      float* merged = s.merged + line * s.stride;
+      if (span == 0) {
+        s.merged_m[line] = m;
+        s.merged_l[line] = l;
+        for (int d = 0; d < head_dim; ++d) merged[d] = o[d];
+        continue;
+      }
+      const float n = m > s.merged_m[line] ? m : s.merged_m[line];
+      const float old_weight = Exp(s.merged_m[line] - n);
+      const float span_weight = Exp(m - n);
+      s.merged_l[line] = __builtin_fmaf(l, span_weight, s.merged_l[line] * old_weight);
+      for (int d = 0; d < head_dim; ++d) {
+        merged[d] = __builtin_fmaf(o[d], span_weight, merged[d] * old_weight);
+      }
+      s.merged_m[line] = n;
+    }
+  }
+
+  static void RunUnit(const AttentionArgs& a, const AttentionUnit& u, const AttentionScratch& s) {
+    const int head_dim = a.kv.head_dim;
+    const int lines = u.rows * u.heads;
+    for (int line = 0; line < lines; ++line) {
+      const T* q = a.q.row<const T>(u.segment->row_begin + u.row + line / u.heads) +
+                   (u.head + line % u.heads) * head_dim;
+      for (int d = 0; d < head_dim; ++d) s.q[line * s.stride + d] = LoadElement(q + d);
+    }
+    const int64_t last = u.segment->position_begin + u.row + u.rows - 1;
+    for (int64_t span = 0; span <= last; span += kKvSpan) {
+      for (int line = 0; line < lines; ++line) s.m[line] = -__builtin_inff();
+      std::memset(s.l, 0, sizeof(float) * 16 * lines);
+      std::memset(s.o, 0, sizeof(float) * s.stride * lines);
+      for (int64_t tile = span; tile < span + kKvSpan && tile <= last; tile += kKvTile) {
+        AddTile(a, u, s, tile);
+      }
+      EndSpan(u, s, head_dim, span);
+    }
+    for (int line = 0; line < lines; ++line) {
+      T* y = a.y.row<T>(u.segment->row_begin + u.row + line / u.heads) +
+             (u.head + line % u.heads) * head_dim;
+      for (int d = 0; d < head_dim; ++d) {
+        const float out = s.merged[line * s.stride + d] / s.merged_l[line];
+        StoreElement(y + d, out != out ? __builtin_nanf("") : out);
+      }
+    }
+  }
+};
+
+template <typename Micro>
+struct BlockedAttentionKernel {
+  static int64_t Units(const AttentionArgs& a) {
+    const AttentionGroups groups = GroupsOf(a);
+    return groups.count * groups.row_tiles;
+  }
+  static int64_t ScratchBytes(const AttentionArgs& a) {
+    return AttentionScratch::Bytes(a.kv.head_dim);
+  }
+  static void Run(const AttentionArgs& a, Slice slice, std::byte* memory) {
+    const AttentionGroups groups = GroupsOf(a);
+    const AttentionScratch scratch = AttentionScratch::In(memory, a.kv.head_dim);
+    for (int64_t unit = slice.begin; unit < slice.end; ++unit) {
+      const AttentionUnit u = UnitAt(a, groups, unit);
+      if (a.kv.dtype == DType::kBF16) {
+        BlockedAttention<Bf16, Micro>::RunUnit(a, u, scratch);
+      } else {
+        BlockedAttention<float, Micro>::RunUnit(a, u, scratch);
+      }
+    }
+  }
+};
+
+}  // namespace weft::kernels
