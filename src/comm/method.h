@@ -1,0 +1,110 @@
+// What a collective's method is: a pure function over pointers to all members' windows, cut into
+// phases and units, as kernels are (kernels/kernel.h).
+//
+// Before every phase the caller lets all workers of all members meet (Fabric::Sync); within a phase
+// each member's units may be run by any of its workers in any order. The unit fixes the bits. What
+// a member reads from its peers may be written again only after the group's next meeting.
+// `rank` in args is the member's place in its group, not its number in the mesh.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/kernel.h"
+#include "kernels/reduce/finish.h"
+#include "kernels/sample/argmax.h"
+#include "tensor/view.h"
+
+namespace weft::comm {
+
+using kernels::Slice;
+
+enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPairMax };
+inline constexpr int kCollectives = 5;
+std::string_view NameOf(Collective kind);  // "all_reduce"
+
+template <typename Args>
+struct Method {
+  std::string_view name;  // "direct", "two_shot", "halving"
+  Collective kind = Collective::kAllReduce;
+  // "" if the method can do it, else why not. Looks at shapes only, never at memory.
+  std::string (*refuse)(const Args&) = nullptr;
+  int (*phases)(const Args&) = nullptr;
+  // Units of this member in this phase.
+  int64_t (*units)(const Args&, int phase) = nullptr;
+  // Bytes that this member takes from its peers in all phases, from shapes alone: what a plan says.
+  int64_t (*bytes)(const Args&) = nullptr;
+  // Runs a range of units; returns the bytes it took from peers, counted where they are taken.
+  int64_t (*run)(const Args&, int phase, Slice) = nullptr;
+};
+
+// Partial -> Replicated (all-reduce) or Sharded(rows) (reduce-scatter); docs/numerics.md 6.
+// y = round(Tree(roots) + bias), finished once by an owner; what moves afterwards is rounded.
+struct ReduceArgs {
+  int rank = 0;
+  int ranks = 1;
+  int64_t rows = 0;                     // live rows of the partials
+  int64_t cols = 0;
+  int root_count = 0;                   // of all members: roots of maximal subtrees, leaf order
+  const int32_t* root_ranks = nullptr;  // [root_count] the member that holds it, ascending
+  const uint8_t* merges = nullptr;      // [root_count] RootMerges()
+  DType dtype = DType::kBF16;           // of y: bfloat16 or float32
+  // reduce-scatter: member i owns rows [starts[i], starts[i+1]); nullptr: OwnedBegin().
+  const int64_t* starts = nullptr;      // [ranks + 1]
+  // Memory; a method's refuse and bytes do not look at it.
+  float* const* roots = nullptr;        // [root_count], each [rows, cols]; halving sums in place
+  const int64_t* strides = nullptr;     // [root_count] floats from row to row
+  const float* bias = nullptr;          // [cols] or nullptr
+  const View* y = nullptr;              // [ranks] all-reduce [rows, cols]; else [own rows, cols]
+  const kernels::Kernel<kernels::FinishArgs>* finish = nullptr;  // without scratch
+};
+
+// A rectangle of bytes to be copied out of a member's window: all-gather and all-to-all.
+struct Part {
+  int32_t from = 0;  // the member that holds it
+  int64_t rows = 0;
+  int64_t bytes = 0;  // of one row
+  const std::byte* data = nullptr;
+  int64_t stride = 0;  // bytes from row to row
+  std::byte* to = nullptr;
+  int64_t to_stride = 0;
+};
+
+// parts.h fills these. A part that is its own destination is left out by its maker.
+struct MoveArgs {
+  int rank = 0;
+  const Part* parts = nullptr;
+  int count = 0;
+};
+
+// Partial(max-pair) -> Replicated: the largest (value, lowest id) of all vocabulary shards, per row.
+struct PairMaxArgs {
+  int rank = 0;
+  int ranks = 1;
+  int64_t rows = 0;
+  const kernels::ValueIndex* const* peers = nullptr;  // [ranks], each [rows]
+  kernels::ValueIndex* out = nullptr;                 // [rows], not among peers
+};
+
+// In the order in which a caller without a cost table should try them; the first refuses only what
+// no method can do.
+std::span<const Method<ReduceArgs>* const> AllReduceMethods();
+std::span<const Method<ReduceArgs>* const> ReduceScatterMethods();
+std::span<const Method<MoveArgs>* const> AllGatherMethods();
+std::span<const Method<MoveArgs>* const> AllToAllMethods();
+std::span<const Method<PairMaxArgs>* const> PairMaxMethods();
+
+// `force`: a method's name, or empty. nullptr: the forced one refuses or does not exist.
+template <typename Args>
+const Method<Args>* Choose(std::span<const Method<Args>* const> list, const Args& args,
+                           std::string_view force = {}) {
+  for (const Method<Args>* method : list) {
+    if (!force.empty() && method->name != force) continue;
+    if (method->refuse(args).empty()) return method;
+  }
+  return nullptr;
+}
+
+}  // namespace weft::comm

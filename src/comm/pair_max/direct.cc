@@ -1,0 +1,37 @@
+// Max-pair: every member reads all members' pairs. Unit: one row (12 bytes a member).
+#include "comm/method.h"
+
+namespace weft::comm {
+namespace {
+
+std::string Refuse(const PairMaxArgs&) { return {}; }
+int Phases(const PairMaxArgs&) { return 1; }
+int64_t Units(const PairMaxArgs& a, int) { return a.rows; }
+int64_t Bytes(const PairMaxArgs& a) {
+  return a.rows * (a.ranks - 1) * static_cast<int64_t>(sizeof(kernels::ValueIndex));
+}
+int64_t Run(const PairMaxArgs& a, int, Slice rows) {
+  int64_t bytes = 0;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    kernels::ValueIndex best;
+    for (int peer = 0; peer < a.ranks; ++peer) {
+      best = kernels::Better(best, a.peers[peer][row]);
+      if (peer != a.rank) bytes += sizeof(kernels::ValueIndex);
+    }
+    a.out[row] = best;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+extern const Method<PairMaxArgs> kPairMaxDirect;
+const Method<PairMaxArgs> kPairMaxDirect{.name = "direct",
+                                         .kind = Collective::kPairMax,
+                                         .refuse = Refuse,
+                                         .phases = Phases,
+                                         .units = Units,
+                                         .bytes = Bytes,
+                                         .run = Run};
+
+}  // namespace weft::comm

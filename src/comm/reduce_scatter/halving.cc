@@ -1,0 +1,26 @@
+// Reduce-scatter by halving along the tree (reduce_steps.h).
+#include "comm/reduce_steps.h"
+
+namespace weft::comm {
+namespace {
+
+int64_t Units(const ReduceArgs& a, int phase) {
+  return HalvingUnits(a, Collective::kReduceScatter, phase);
+}
+int64_t Bytes(const ReduceArgs& a) { return HalvingBytes(a, Collective::kReduceScatter); }
+int64_t Run(const ReduceArgs& a, int phase, Slice units) {
+  return RunHalving(a, Collective::kReduceScatter, phase, units);
+}
+
+}  // namespace
+
+extern const Method<ReduceArgs> kReduceScatterHalving;
+const Method<ReduceArgs> kReduceScatterHalving{.name = "halving",
+                                               .kind = Collective::kReduceScatter,
+                                               .refuse = RefuseHalving,
+                                               .phases = HalvingSteps,
+                                               .units = Units,
+                                               .bytes = Bytes,
+                                               .run = Run};
+
+}  // namespace weft::comm
