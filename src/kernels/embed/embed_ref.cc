@@ -26,13 +26,6 @@ int PanelOf(const PackedMatrix& table, int32_t id) {
   return low;
 }
 
-// Bytes of `inputs` inputs (a multiple of every block) at the head of a panel.
-int64_t BytesBefore(DType dtype, int64_t inputs) {
-  if (!IsQuantised(dtype)) return inputs * kPanelOutputs * FactsOf(dtype).block_bytes;
-  const BlockLayout layout = BlockLayoutOf(dtype);
-  return inputs / layout.super_inputs * SuperBytes(layout);
-}
-
 void StoreRow(const View& y, int64_t token, int64_t at, const float* values, int64_t count) {
   if (y.dtype == DType::kF32) {
     std::memcpy(y.row<float>(token) + at, values, static_cast<size_t>(count) * sizeof(float));
@@ -53,7 +46,7 @@ void Run(const EmbedArgs& a, Slice slice, std::byte*) {
       for (int64_t at = 0; at < k; at += kChunk) {
         float values[kChunk];
         const int64_t count = k - at < kChunk ? k - at : kChunk;
-        UnpackPanelRow(a.table.dtype, data + BytesBefore(a.table.dtype, at), count, output, values);
+        UnpackPanelRow(a.table.dtype, data + PanelOffset(a.table.dtype, at), count, output, values);
         StoreRow(a.y, token, begin + at, values, count);
       }
     }

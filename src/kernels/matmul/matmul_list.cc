@@ -4,11 +4,17 @@
 
 namespace weft::kernels {
 
+extern const Kernel<MatmulArgs> kMatmulAvx2;
+extern const Kernel<MatmulArgs> kMatmulInt8Avx2;
+extern const Kernel<MatmulArgs> kMatmulBlocksAvx2;
 extern const Kernel<MatmulArgs> kMatmulRef;
 
 namespace {
 
-constexpr std::array<const Kernel<MatmulArgs>*, 1> kMatmulKernels{&kMatmulRef};
+// Entries of one instruction set refuse each other's arguments, so their order among themselves is
+// free.
+constexpr std::array<const Kernel<MatmulArgs>*, 4> kMatmulKernels{
+    &kMatmulAvx2, &kMatmulInt8Avx2, &kMatmulBlocksAvx2, &kMatmulRef};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // Packing of one weight leaf, once, at load (docs/numerics.md 5). Pure; any thread.
+// The bytes inside a panel: packed_matrix.h for plain types, panel_layout.h for block formats.
 #pragma once
 
 #include <cstddef>

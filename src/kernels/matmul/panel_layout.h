@@ -37,7 +37,9 @@ struct BlockLayout {
   int zero = 0;        // taken off a code
 };
 
-constexpr BlockLayout BlockLayoutOf(DType dtype) {
+// The functions here have internal linkage: files built for AVX-512 use them too, and none of their
+// copies may become everybody's.
+static inline constexpr BlockLayout BlockLayoutOf(DType dtype) {
   switch (dtype) {
     case DType::kQ4_0: return {32, 32, 256, 0, 4, 8};
     case DType::kQ4_1: return {32, 64, 256, 0, 4, 0};
@@ -51,8 +53,20 @@ constexpr BlockLayout BlockLayoutOf(DType dtype) {
   }
 }
 
-constexpr int64_t SuperBytes(const BlockLayout& layout) {
+static inline constexpr int64_t SuperBytes(const BlockLayout& layout) {
   return layout.header_bytes + int64_t{layout.super_inputs} / kStepInputs * layout.step_bytes;
+}
+
+// Bytes of the first `inputs` inputs of a panel. REQUIRES: whole blocks; even for bf16.
+static inline constexpr int64_t PanelOffset(DType dtype, int64_t inputs) {
+  switch (dtype) {
+    case DType::kF32: return inputs * 64;
+    case DType::kF16:
+    case DType::kBF16: return inputs * 32;
+    default: break;
+  }
+  const BlockLayout layout = BlockLayoutOf(dtype);
+  return inputs / layout.super_inputs * SuperBytes(layout);
 }
 
 // 32 inputs of one output, decoded: weight = fma(q, scale, min).

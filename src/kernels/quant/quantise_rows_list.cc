@@ -6,6 +6,7 @@
 
 namespace weft::kernels {
 
+extern const Kernel<QuantiseRowsArgs> kQuantiseRowsAvx2;
 extern const Kernel<QuantiseRowsArgs> kQuantiseRowsRef;
 
 std::string RefuseQuantiseRows(const QuantiseRowsArgs& a) {
@@ -20,7 +21,8 @@ std::string RefuseQuantiseRows(const QuantiseRowsArgs& a) {
 
 namespace {
 
-constexpr std::array<const Kernel<QuantiseRowsArgs>*, 1> kQuantiseRowsKernels{&kQuantiseRowsRef};
+constexpr std::array<const Kernel<QuantiseRowsArgs>*, 2> kQuantiseRowsKernels{&kQuantiseRowsAvx2,
+                                                                               &kQuantiseRowsRef};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 namespace weft::kernels {
 
+extern const Kernel<FinishArgs> kFinishAvx2;
 extern const Kernel<FinishArgs> kFinishRef;
 
 std::string RefuseFinish(const FinishArgs& a) {
@@ -21,7 +22,7 @@ std::string RefuseFinish(const FinishArgs& a) {
 
 namespace {
 
-constexpr std::array<const Kernel<FinishArgs>*, 1> kFinishKernels{&kFinishRef};
+constexpr std::array<const Kernel<FinishArgs>*, 2> kFinishKernels{&kFinishAvx2, &kFinishRef};
 
 }  // namespace
 

@@ -1,0 +1,221 @@
+// Matmul of block formats by int8 activations, AVX2.
+//
+// The product of two bytes is vpmaddubsw (u8 x s8, pairs summed in int16 with saturation), so every
+// sum that it makes must fit. Activations are in [-127, 127].
+//   4 bits, codes 0..15:  a pair is at most 15*127*2 =  3,810; 8 quads 30,480 <= 32,767
+//   5 bits, codes 0..31:                31*127*2 =  7,874; 4 quads 31,496
+//   6 bits, codes 0..63:                63*127*2 = 16,002; 2 quads 32,004
+//   8 bits, |w| <= 128:                128*127*2 = 32,512; 1 quad
+// so that many quads are added in int16 before vpmaddwd widens, and no intermediate saturates.
+// Q8_0 multiplies |w| (128 as u8 for -128) by x with the sign of w; vpsignb never meets -128 in x.
+// Zero points are taken off afterwards in int32: sum (u - z) x = sum u x - z sum x.
+//
+// Prepared x, per block of 32 inputs and tile of R rows, in 4-byte words: quads [8][R], da [R],
+// zero*sum of inputs 0..15 [R] and 16..31 [R] (or of all 32 in the first), f32(sum) [R].
+#include <immintrin.h>
+
+#include "kernels/matmul/blocks_avx2.h"
+#include "kernels/matmul/driver.h"
+#include "kernels/matmul/matmul_refuse.h"
+
+namespace weft::kernels {
+namespace {
+
+constexpr int kWordsPerBlock = 12;
+
+template <DType kType>
+constexpr int QuadsPerInt16() {
+  switch (BlockLayoutOf(kType).bits) {
+    case 4: return 8;
+    case 5: return 4;
+    case 6: return 2;
+    default: return 1;
+  }
+}
+
+constexpr bool HasMin(DType type) {
+  return type == DType::kQ4_1 || type == DType::kQ5_1 || type == DType::kQ4_K ||
+         type == DType::kQ5_K;
+}
+
+// dot[r] = sum over quads [kBegin, kEnd) of code * x, outputs 8*half..+7.
+template <DType kType, int R, int kBegin, int kEnd>
+WEFT_INLINE void Dots(const std::byte* step, int half, const int32_t* x, __m256i* dot) {
+  constexpr int kRun = QuadsPerInt16<kType>() < kEnd - kBegin ? QuadsPerInt16<kType>()
+                                                              : kEnd - kBegin;
+  const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 8
+  for (int run = kBegin; run < kEnd; run += kRun) {
+    __m256i sum16[R];
+#pragma GCC unroll 8
+    for (int i = 0; i < kRun; ++i) {
+      const int quad = run + i;
+      const __m256i w = Quad<kType>(step, quad, half);
+      const __m256i magnitude = kType == DType::kQ8_0 ? _mm256_abs_epi8(w) : w;
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) {
+        __m256i xv = _mm256_set1_epi32(x[quad * R + r]);
+        if constexpr (kType == DType::kQ8_0) xv = _mm256_sign_epi8(xv, w);
+        const __m256i product = _mm256_maddubs_epi16(magnitude, xv);
+        sum16[r] = i == 0 ? product : _mm256_add_epi16(sum16[r], product);
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256i sum32 = _mm256_madd_epi16(sum16[r], ones);
+      dot[r] = run == kBegin ? sum32 : _mm256_add_epi32(dot[r], sum32);
+    }
+  }
+}
+
+// acc = fma(f32(dot - correction), scale * da, acc)
+template <int R>
+WEFT_INLINE void Scale(const __m256i* dot, const int32_t* correction, const float* da,
+                       __m256 scale, float* acc, int64_t acc_stride) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    __m256i exact = dot[r];
+    if (correction != nullptr) {
+      exact = _mm256_sub_epi32(exact, _mm256_set1_epi32(correction[r]));
+    }
+    const __m256 factor = _mm256_mul_ps(scale, _mm256_broadcast_ss(da + r));
+    float* to = acc + r * acc_stride;
+    _mm256_storeu_ps(to, _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact), factor, _mm256_loadu_ps(to)));
+  }
+}
+
+template <DType kType, int R>
+WEFT_INLINE void Step(const std::byte* header, const std::byte* step, int sub, int half,
+                      const int32_t* x, float* acc, int64_t acc_stride) {
+  const auto* da = reinterpret_cast<const float*>(x + 8 * R);
+  const int32_t* correction = x + 9 * R;
+  const StepScales scales = ScalesOf<kType>(header, sub, half);
+  __m256i dot[R];
+  if constexpr (kType == DType::kQ6_K) {
+    Dots<kType, R, 0, 4>(step, half, x, dot);
+    Scale<R>(dot, correction, da, scales.scale[0], acc, acc_stride);
+    Dots<kType, R, 4, 8>(step, half, x, dot);
+    Scale<R>(dot, correction + R, da, scales.scale[1], acc, acc_stride);
+    return;
+  }
+  Dots<kType, R, 0, 8>(step, half, x, dot);
+  Scale<R>(dot, BlockLayoutOf(kType).zero != 0 ? correction : nullptr, da, scales.scale[0], acc,
+           acc_stride);
+  if constexpr (HasMin(kType)) {
+    const auto* sum = reinterpret_cast<const float*>(x + 11 * R);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256 factor = _mm256_mul_ps(scales.min, _mm256_broadcast_ss(da + r));
+      float* to = acc + r * acc_stride;
+      _mm256_storeu_ps(
+          to, _mm256_fmadd_ps(_mm256_broadcast_ss(sum + r), factor, _mm256_loadu_ps(to)));
+    }
+  }
+}
+
+WEFT_INLINE void Prefetch(const std::byte* p, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64) {
+    _mm_prefetch(reinterpret_cast<const char*>(p + i), _MM_HINT_T0);
+  }
+}
+
+template <DType kType, int R>
+void Int8Tile(const TileArgs& tile) {
+  constexpr BlockLayout kLayout = BlockLayoutOf(kType);
+  if (tile.first) {
+    for (int r = 0; r < R; ++r) {
+      _mm256_storeu_ps(tile.acc + r * tile.acc_stride, _mm256_setzero_ps());
+      _mm256_storeu_ps(tile.acc + r * tile.acc_stride + 8, _mm256_setzero_ps());
+    }
+  }
+  const std::byte* header = tile.w[0];
+  const std::byte* next = tile.next[0];
+  const auto* x = reinterpret_cast<const int32_t*>(tile.x);
+  for (int64_t k = 0; k < tile.inputs; k += kLayout.super_inputs) {
+    Prefetch(next, kLayout.header_bytes);
+    next += kLayout.header_bytes;
+    const std::byte* step = header + kLayout.header_bytes;
+    for (int sub = 0; sub < kLayout.super_inputs / kStepInputs; ++sub) {
+      Prefetch(next, kLayout.step_bytes);
+      next += kLayout.step_bytes;
+      Step<kType, R>(header, step, sub, 0, x, tile.acc, tile.acc_stride);
+      Step<kType, R>(header, step, sub, 1, x, tile.acc + 8, tile.acc_stride);
+      step += kLayout.step_bytes;
+      x += kWordsPerBlock * R;
+    }
+    header = step;
+  }
+}
+
+struct Core {
+  static constexpr int kTileRows = 8;
+  static constexpr int64_t kRowsMax = 64;
+  static constexpr int64_t kChunk = 256;
+  static constexpr int kLeafPad = 0;
+  static constexpr int64_t kExpandBytes = 0;
+
+  static WEFT_INLINE int Group(int64_t) { return 1; }
+  static WEFT_INLINE int64_t XBytes(int64_t inputs) {
+    return inputs / kStepInputs * kWordsPerBlock * 4;
+  }
+
+  static WEFT_INLINE int32_t Sum16(const int8_t* q) {
+    int32_t sum = 0;
+    for (int i = 0; i < 16; ++i) sum += q[i];
+    return sum;
+  }
+
+  static void PrepareX(const MatmulArgs& a, int64_t row, int rows, std::byte* to) {
+    const int zero = BlockLayoutOf(a.w.dtype).zero;
+    const int64_t blocks = a.w.k / kStepInputs;
+    for (int r = 0; r < rows; ++r) {
+      auto* out = reinterpret_cast<int32_t*>(to) + r;
+      const int64_t first = a.w.k_begin[0] / kStepInputs;
+      const int8_t* q = a.xq.q + (row + r) * a.xq.k + first * kStepInputs;
+      const int64_t at = (row + r) * (a.xq.k / kStepInputs) + first;
+      for (int64_t b = 0; b < blocks; ++b, q += kStepInputs, out += kWordsPerBlock * rows) {
+        for (int quad = 0; quad < 8; ++quad) __builtin_memcpy(out + quad * rows, q + quad * 4, 4);
+        __builtin_memcpy(out + 8 * rows, a.xq.d + at + b, 4);
+        const int32_t sum = a.xq.sum[at + b];
+        const float sum_float = static_cast<float>(sum);
+        if (a.w.dtype == DType::kQ6_K) {
+          out[9 * rows] = zero * Sum16(q);
+          out[10 * rows] = zero * Sum16(q + 16);
+        } else {
+          out[9 * rows] = zero * sum;
+        }
+        __builtin_memcpy(out + 11 * rows, &sum_float, 4);
+      }
+    }
+  }
+
+  static void Expand(const MatmulArgs&, const std::byte*, int64_t, const std::byte*, std::byte*) {}
+
+  static void Tile(const MatmulArgs& a, int rows, int, const TileArgs& tile) {
+    ForFormat(a.w.dtype, [&]<DType kType>() {
+      switch (rows) {
+        case 1: return Int8Tile<kType, 1>(tile);
+        case 2: return Int8Tile<kType, 2>(tile);
+        case 3: return Int8Tile<kType, 3>(tile);
+        case 4: return Int8Tile<kType, 4>(tile);
+        case 5: return Int8Tile<kType, 5>(tile);
+        case 6: return Int8Tile<kType, 6>(tile);
+        case 7: return Int8Tile<kType, 7>(tile);
+        case 8: return Int8Tile<kType, 8>(tile);
+        default: __builtin_trap();
+      }
+    });
+  }
+};
+
+}  // namespace
+
+extern const Kernel<MatmulArgs> kMatmulInt8Avx2;
+const Kernel<MatmulArgs> kMatmulInt8Avx2{.name = "avx2:int8",
+                                         .isa = Isa::kAvx2,
+                                         .refuse = RefuseUnlessInt8,
+                                         .units = Driver<Core>::Units,
+                                         .scratch_bytes = Driver<Core>::ScratchBytes,
+                                         .run = Driver<Core>::Run};
+
+}  // namespace weft::kernels

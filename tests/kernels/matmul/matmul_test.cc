@@ -1,0 +1,220 @@
+// Every matmul variant that this CPU can run, against the contract, by memory.
+#include <gtest/gtest.h>
+
+#include "kernels/matmul/matmul_case.h"
+#include "tensor/quant_format.h"
+
+namespace weft::kernels {
+namespace {
+
+using testing::Buffer;
+using testing::kBlockTypes;
+using testing::kPlainTypes;
+using testing::MatmulCase;
+using testing::MatmulShape;
+using testing::RandomSlices;
+using testing::TestLeaves;
+
+constexpr int64_t kRows[] = {1, 2, 3, 5, 7, 8, 13, 40};
+const std::vector<int64_t> kOutputs[] = {{0, 1},          {0, 15},  {0, 16}, {0, 17},
+                                         {0, 33, 70, 100}, {0, 259}};
+
+const Kernel<MatmulArgs>& Ref() { return *MatmulKernels().back(); }
+
+std::vector<const Kernel<MatmulArgs>*> VariantsFor(const MatmulArgs& args) {
+  std::vector<const Kernel<MatmulArgs>*> out;
+  for (const Kernel<MatmulArgs>* kernel : MatmulKernels()) {
+    if (kernel != &Ref() && kernel->isa <= DetectIsa() && kernel->refuse(args).empty()) {
+      out.push_back(kernel);
+    }
+  }
+  return out;
+}
+
+// All rows x outputs; leaves, range, bias and dtypes change with the case so that all meet.
+void SweepShapes(DType weight, bool int8) {
+  constexpr int kLeaves[] = {1, 2, 5, 16, 7};
+  uint32_t seed = static_cast<uint32_t>(weight) * 1000 + int8;
+  for (const int64_t m : kRows) {
+    for (const std::vector<int64_t>& n_starts : kOutputs) {
+      ++seed;
+      MatmulShape shape{.weight = weight, .int8 = int8, .m = m, .n_starts = n_starts};
+      shape.leaves = TestLeaves(weight, kLeaves[seed % 5]);
+      shape.range = {0, shape.leaves.count()};
+      shape.x = seed % 3 == 0 ? DType::kF32 : DType::kBF16;
+      shape.y = seed % 2 == 0 ? DType::kF32 : DType::kBF16;
+      shape.bias = seed % 4 < 2;
+      shape.seed = seed;
+      if (seed % 7 == 0 && shape.leaves.count() > 2) {
+        shape.range = {1, shape.leaves.count() - 1};
+        shape.finish = false;
+      } else if (seed % 7 == 1) {
+        shape.finish = false;
+      }
+      MatmulCase c(shape);
+      const Buffer expected = c.Run(Ref());
+      const auto variants = VariantsFor(c.args());
+      ASSERT_TRUE(!variants.empty() || DetectIsa() < Isa::kAvx2);
+      for (const Kernel<MatmulArgs>* kernel : variants) {
+        ASSERT_EQ(c.Run(*kernel), expected) << kernel->name << ": " << c.Describe();
+        const auto slices = RandomSlices(kernel->units(c.args()), c.random());
+        ASSERT_EQ(c.Run(*kernel, slices), expected)
+            << kernel->name << " in " << slices.size() << " slices: " << c.Describe();
+      }
+    }
+  }
+}
+
+TEST(Matmul, PlainVariantsEqualTheContract) {
+  for (const DType weight : kPlainTypes) SweepShapes(weight, false);
+}
+
+TEST(Matmul, BlockVariantsByInt8EqualTheContract) {
+  for (const DType weight : kBlockTypes) SweepShapes(weight, true);
+}
+
+TEST(Matmul, BlockVariantsByBf16EqualTheContract) {
+  for (const DType weight : kBlockTypes) SweepShapes(weight, false);
+}
+
+// Long K: several pieces per leaf, and row blocks that are smaller than M.
+TEST(Matmul, LongLeavesAndManyRowsEqualTheContract) {
+  for (const DType weight : {DType::kBF16, DType::kF32, DType::kQ8_0, DType::kQ6_K}) {
+    for (const bool int8 : {false, true}) {
+      if (int8 && !IsQuantised(weight)) continue;
+      for (const int64_t k : {1280, 2560}) {
+        MatmulShape shape{.weight = weight, .int8 = int8, .m = 131, .n_starts = {0, 20}};
+        shape.leaves = LeafTable::Make(k, 256, 2);
+        shape.range = {0, 2};
+        MatmulCase c(shape);
+        const Buffer expected = c.Run(Ref());
+        for (const Kernel<MatmulArgs>* kernel : VariantsFor(c.args())) {
+          ASSERT_EQ(c.Run(*kernel), expected) << kernel->name << ": " << c.Describe();
+        }
+      }
+    }
+  }
+}
+
+TEST(Matmul, ARowIsTheSameAloneAndAmongOthers) {
+  for (const DType weight : {DType::kBF16, DType::kF16, DType::kQ8_0, DType::kQ4_K}) {
+    MatmulShape shape{.weight = weight, .int8 = IsQuantised(weight), .m = 40, .n_starts = {0, 100}};
+    shape.leaves = TestLeaves(weight, 5);
+    shape.range = {0, 5};
+    MatmulCase c(shape);
+    for (const Kernel<MatmulArgs>* kernel : VariantsFor(c.args())) {
+      const Buffer all = c.Run(*kernel);
+      for (const int64_t row : {0, 17, 39}) {
+        MatmulCase alone(shape);
+        MatmulArgs& args = alone.args();
+        args.x.data = args.x.row<Bf16>(row);
+        if (shape.int8) {
+          args.xq.q += row * args.xq.k;
+          args.xq.d += row * args.xq.k / kQuantBlock;
+          args.xq.sum += row * args.xq.k / kQuantBlock;
+        }
+        args.rows = 1;
+        const Buffer one = alone.Run(*kernel);
+        const int64_t row_bytes = one.bytes();
+        ASSERT_EQ(std::memcmp(one.data(), all.data() + row * row_bytes,
+                              static_cast<size_t>(row_bytes)),
+                  0)
+            << kernel->name << " row " << row << ": " << c.Describe();
+      }
+    }
+  }
+}
+
+// A rank's partials, finished by the tree, are what one rank computes alone.
+TEST(Matmul, PartialsOfTwoRanksAddUpToTheWhole) {
+  MatmulShape shape{.weight = DType::kBF16, .m = 3, .n_starts = {0, 40}};
+  shape.leaves = TestLeaves(shape.weight, 5);
+  shape.range = {0, 5};
+  MatmulCase whole(shape);
+  const Buffer expected = whole.Run(Ref());
+  // Tree(0, 5) = ((0 1)(2 3)) 4, so the cut at 4 leaves one root on each side.
+  Buffer sides[2] = {Buffer(0), Buffer(0)};
+  for (int side = 0; side < 2; ++side) {
+    MatmulShape part = shape;
+    part.range = side == 0 ? LeafRange{0, 4} : LeafRange{4, 5};
+    part.finish = false;
+    MatmulCase c(part);
+    ASSERT_EQ(c.args().roots, 1);
+    // The same rows of x, from the side's first input.
+    c.args().x = whole.args().x;
+    c.args().x.data = whole.args().x.row<Bf16>(0) + shape.leaves.start(part.range.begin);
+    sides[side] = c.Run(Ref());
+  }
+  for (int64_t row = 0; row < shape.m; ++row) {
+    for (int64_t n = 0; n < 40; ++n) {
+      const float sum = sides[0].as<float>()[row * 40 + n] + sides[1].as<float>()[row * 40 + n];
+      ASSERT_EQ(sum, expected.as<float>()[row * (40 + MatmulCase::kGuard) + n]) << row << " " << n;
+    }
+  }
+}
+
+// Negative controls: if these breaks gave equal memory, the tests above could not see them.
+TEST(Matmul, LeavesAddedInPlainOrderAreSeen) {
+  MatmulShape shape{.weight = DType::kBF16, .m = 8, .n_starts = {0, 100}};
+  shape.leaves = TestLeaves(shape.weight, 16);
+  shape.range = {0, 16};
+  MatmulCase c(shape);
+  std::vector<uint8_t> plain(16, 1);
+  plain[0] = 0;
+  for (const Kernel<MatmulArgs>* kernel : MatmulKernels()) {
+    if (kernel->isa > DetectIsa() || !kernel->refuse(c.args()).empty()) continue;
+    MatmulCase broken(shape);
+    broken.args().merges = plain.data();
+    EXPECT_FALSE(broken.Run(*kernel) == c.Run(Ref())) << kernel->name;
+  }
+}
+
+TEST(Matmul, LeafBoundariesThatAreIgnoredAreSeen) {
+  MatmulShape shape{.weight = DType::kQ8_0, .int8 = true, .m = 2, .n_starts = {0, 100}};
+  shape.leaves = LeafTable::Make(512, 32, 4);
+  shape.range = {0, 4};
+  MatmulShape whole = shape;
+  whole.leaves = LeafTable::Whole(512);
+  whole.range = {0, 1};
+  EXPECT_FALSE(MatmulCase(shape).Run(Ref()) == MatmulCase(whole).Run(Ref()));
+}
+
+TEST(Matmul, TheBestVariantOfThisCpuIsTakenAndCanBeForced) {
+  if (DetectIsa() < Isa::kAvx2) GTEST_SKIP() << "no AVX2";
+  const struct {
+    DType weight;
+    bool int8;
+    std::string_view name;
+  } expected[] = {{DType::kBF16, false, "avx2"},
+                  {DType::kF16, false, "avx2"},
+                  {DType::kQ8_0, true, "avx2:int8"},
+                  {DType::kQ4_K, false, "avx2:blocks"}};
+  for (const auto& e : expected) {
+    MatmulShape shape{.weight = e.weight, .int8 = e.int8};
+    shape.leaves = LeafTable::Whole(256);
+    MatmulCase c(shape);
+    const auto* chosen = Choose(MatmulKernels(), c.args(), Isa::kAvx2);
+    ASSERT_NE(chosen, nullptr);
+    EXPECT_EQ(chosen->name, e.name);
+    EXPECT_EQ(Choose(MatmulKernels(), c.args(), DetectIsa(), e.name)->name, e.name);
+    EXPECT_EQ(Choose(MatmulKernels(), c.args(), DetectIsa(), "ref")->name, "ref");
+    EXPECT_EQ(Choose(MatmulKernels(), c.args(), Isa::kPortable)->name, "ref");
+    EXPECT_EQ(Choose(MatmulKernels(), c.args(), DetectIsa(), "none"), nullptr);
+  }
+}
+
+TEST(Matmul, RefusalsNameTheNumber) {
+  MatmulCase c(MatmulShape{});
+  MatmulArgs args = c.args();
+  args.int8_activations = true;
+  EXPECT_EQ(Ref().refuse(args), "int8 activations with bfloat16 weights");
+  args = c.args();
+  args.roots = 3;
+  EXPECT_EQ(Ref().refuse(args), "cannot finish 3 roots, only 1");
+  args = c.args();
+  args.w.k_leaves = 17;
+  EXPECT_EQ(Ref().refuse(args), "17 K-leaves, at most 16");
+}
+
+}  // namespace
+}  // namespace weft::kernels
