@@ -18,9 +18,9 @@ KvCache::Match KvCache::Find(std::span<const int32_t> tokens, int32_t limit,
   found_.clear();
   if (!config_.prefix_caching) return match;
   const int32_t full = limit / config_.page_tokens;
+  ExtendHashes(tokens, full, salt, table);
   int32_t before = 0;
   while (match.blocks < full) {
-    ExtendHashes(tokens, match.blocks + 1, salt, table);
     before = prefix_.Find(table->hashes[match.blocks], before, BlockTokens(tokens, match.blocks),
                           salt);
     if (before == 0) break;

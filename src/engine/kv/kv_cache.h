@@ -42,6 +42,7 @@ class KvCache {
   int32_t BlocksFor(int32_t tokens) const {
     return (tokens + config_.page_tokens - 1) / config_.page_tokens;
   }
+  bool prefix_caching() const { return config_.prefix_caching; }
   const BlockPool& pool() const { return pool_; }
   const PrefixCache& prefix_cache() const { return prefix_; }
   double usage() const { return static_cast<double>(pool_.held()) / pool_.total(); }

@@ -103,9 +103,11 @@ void Scheduler::ServeRunning(bool decodes, Budget* budget) {
 }
 
 void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
-  while (!waiting_.empty() && budget->tokens > 0 &&
+  // Deferred ones stay at the back, in front of those who are admitted past them.
+  size_t deferred = 0;
+  while (waiting_.size() > deferred && budget->tokens > 0 &&
          static_cast<int32_t>(running_.size()) < config_.max_num_seqs) {
-    Sequence* s = waiting_.back();
+    Sequence* s = waiting_[waiting_.size() - 1 - deferred];
     // One token is always computed, for its logits; prompt logprobs need all that are not yet known.
     const int32_t limit = std::min(s->length() - 1, s->first_head_position());
     KvCache::Match match;
@@ -117,6 +119,10 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
       if (missing <= 0) break;
       if (!Displace(*s, missing, budget)) return;
     }
+    if (IsBeingComputed(*s, match.blocks, limit)) {
+      if (++deferred >= static_cast<size_t>(config_.max_num_seqs)) return;
+      continue;
+    }
     const int32_t cached = match.blocks * cache_->page_tokens();
     if (!Size(s, cached, *budget)) {
       s->chunk = s->chunk_heads = 0;
@@ -127,7 +133,7 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
     WEFT_CHECK(reserved, "blocks for {} tokens were free and are not", cached + s->chunk);
     s->computed = cached;
     s->seat = slots_->TakeSeat();
-    waiting_.pop_back();
+    std::erase(waiting_, s);
     running_.push_back(s);
     budget->tokens -= s->chunk;
     budget->rows -= s->chunk_heads;
@@ -139,6 +145,16 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
     }
     if (preempted_) return;  // what it did not need is not for newcomers
   }
+}
+
+bool Scheduler::IsBeingComputed(const Sequence& waiting, int32_t found, int32_t limit) const {
+  if (!cache_->prefix_caching() || (found + 1) * cache_->page_tokens() > limit) return false;
+  // The hash decides nothing here but who waits a step.
+  const auto index = static_cast<size_t>(found);
+  return std::any_of(running_.begin(), running_.end(), [&](const Sequence* s) {
+    return s->kv.published <= found && s->kv.hashes.size() > index &&
+           s->kv.hashes[index] == waiting.kv.hashes[index];
+  });
 }
 
 bool Scheduler::Displace(const Sequence& waiting, int32_t missing, Budget* budget) {

@@ -63,6 +63,9 @@ class Scheduler {
   bool Size(Sequence* sequence, int32_t computed, const Budget& budget) const;
   void ServeRunning(bool decodes, Budget* budget);
   void AdmitWaiting(int64_t now_ns, Budget* budget);
+  // Whether a running sequence is about to compute the block that `waiting` would miss first: then
+  // it waits and shares that block instead of computing the same (n choices of one prompt).
+  bool IsBeingComputed(const Sequence& waiting, int32_t found, int32_t limit) const;
   // Preempts one running sequence for `waiting`, which lacks `missing` blocks, if the policy lets it.
   bool Displace(const Sequence& waiting, int32_t missing, Budget* budget);
   Sequence* LastRunning() const;
