@@ -49,6 +49,7 @@ void Answers::Begin(uint64_t id, AnswerPlan plan) {
   if (it == answers_.end()) return;
   Answer& answer = *it->second;
   answer.plan = std::move(plan);
+  answer.exchange->BodyDone();
   const CommonParams& params = answer.plan.params;
   const TextOptions text_options = TextOptionsOf(params);
 
@@ -65,7 +66,9 @@ void Answers::Begin(uint64_t id, AnswerPlan plan) {
       answer.choices.push_back(std::move(choice));
     }
   }
-  for (size_t index = 0; index < answer.choices.size() && !answer.plan.nothing_to_generate; ++index) {
+  // Nothing to generate and nothing to compute: the engine need not know.
+  const bool at_once = answer.plan.prompt_only && !params.sampling.prompt_logprobs;
+  for (size_t index = 0; index < answer.choices.size() && !at_once; ++index) {
     auto request = std::make_unique<engine::Request>();
     request->id = answer.choices[index]->request_id;
     request->prompt = answer.plan.prompts[index / static_cast<size_t>(params.n)];
@@ -88,7 +91,7 @@ void Answers::Begin(uint64_t id, AnswerPlan plan) {
     answer.streaming = true;
     answer.last_write = Clock::now();
   }
-  if (answer.plan.nothing_to_generate) {
+  if (at_once) {
     for (auto& choice : answer.choices) {
       Take(answer, *choice, {.finish = engine::FinishReason::kLength});
     }
@@ -123,6 +126,12 @@ void Answers::TakeEvents() {
 void Answers::Take(Answer& answer, Choice& choice, engine::TokenEvent event) {
   if (choice.text.ended()) return;
   choice.touched = true;
+  if (!event.prompt_logprobs.empty()) TakePromptLogprobs(answer, choice, event);
+  if (answer.plan.prompt_only && event.id >= 0) {
+    // The engine makes at least one token; nobody asked for it.
+    if (event.finish == engine::FinishReason::kNone) context_.engine->Abort(choice.request_id);
+    event = {.finish = engine::FinishReason::kLength, .cached_tokens = event.cached_tokens};
+  }
   choice.text.Push(event, choice.piece.text);
   if (event.id >= 0) {
     if (event.logprob && choice.piece.with_logprobs) {
@@ -145,6 +154,22 @@ void Answers::Take(Answer& answer, Choice& choice, engine::TokenEvent event) {
   }
   choice.piece.finish_reason =
       choice.text.finish() == engine::FinishReason::kLength ? "length" : "stop";
+}
+
+void Answers::TakePromptLogprobs(const Answer& answer, Choice& choice,
+                                 const engine::TokenEvent& event) {
+  const auto prompt = static_cast<size_t>(choice.piece.index) /
+                      static_cast<size_t>(answer.plan.params.n);
+  const text::Tokenizer& tokenizer = *context_.tokenizer;
+  std::vector<LogprobEntry>& out = choice.piece.logprobs;
+  out.push_back({.chosen = {.bytes = std::string(tokenizer.TokenBytes(answer.plan.prompts[prompt][0])),
+                            .logprob = std::nullopt},
+                 .top = {}});
+  for (const engine::PromptLogprob& position : event.prompt_logprobs) {
+    LogprobEntry entry{.chosen = ProbOf(tokenizer, position.token), .top = {}};
+    for (const auto& top : position.top) entry.top.push_back(ProbOf(tokenizer, top));
+    out.push_back(std::move(entry));
+  }
 }
 
 void Answers::Flush(uint64_t id) {
@@ -259,7 +284,6 @@ void Answers::FailAll(const ApiError& error) {
 }
 
 void Answers::AbortRequests(Answer& answer) {
-  if (answer.plan.nothing_to_generate) return;
   for (const auto& choice : answer.choices) {
     if (!choice->text.ended()) context_.engine->Abort(choice->request_id);
   }

@@ -33,7 +33,7 @@ struct AnswerPlan {
   CommonParams params;
   std::vector<std::vector<int32_t>> prompts;
   std::vector<std::string> echo;  // text to put before the answer, per prompt; or empty
-  bool nothing_to_generate = false;  // echo with max_tokens 0
+  bool prompt_only = false;          // echo with max_tokens 0: nothing is generated
 };
 
 class Answers {
@@ -86,6 +86,7 @@ class Answers {
 
   void TakeEvents();
   void Take(Answer& answer, Choice& choice, engine::TokenEvent event);
+  void TakePromptLogprobs(const Answer& answer, Choice& choice, const engine::TokenEvent& event);
   // Sends what is settled, and ends the answer if that was all.
   void Flush(uint64_t id);
   bool Send(Answer& answer, const Json& chunk);

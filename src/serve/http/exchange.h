@@ -16,6 +16,9 @@ class Exchange {
   virtual ~Exchange() = default;
 
   virtual HttpRequest& request() = 0;
+  // Nothing made of the body's bytes is kept any more: they no longer count against
+  // HttpLimits::bodies_bytes_max. The end of the answer says so too.
+  virtual void BodyDone() = 0;
 
   virtual void Send(HttpResponse response) = 0;
 

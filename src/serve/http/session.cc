@@ -140,6 +140,9 @@ class SessionExchange final : public Exchange {
   }
 
   HttpRequest& request() override { return request_; }
+  void BodyDone() override {
+    if (open()) session_->HoldBodyBytes(0);
+  }
 
   void Send(HttpResponse response) override {
     if (!open() || begun_) return;

@@ -23,9 +23,11 @@ Json ToJson(const Usage& usage) {
   return out;
 }
 
-double FiniteLogprob(float logprob) {
-  if (std::isnan(logprob)) return -9999.0;
-  return std::clamp(static_cast<double>(logprob), -9999.0, 0.0);
+Json LogprobJson(const std::optional<float>& logprob) {
+  constexpr double kSmallest = -9999.0;
+  if (!logprob) return Json();
+  if (std::isnan(*logprob)) return Json(kSmallest);
+  return Json(std::clamp(static_cast<double>(*logprob), kSmallest, 0.0));
 }
 
 std::string TokenText(std::string_view bytes) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ struct AnswerHead {
 
 struct TokenProb {
   std::string bytes;
-  float logprob = 0;
+  std::optional<float> logprob;  // none: of the first token of a prompt, which nothing predicts
 };
 
 struct LogprobEntry {
@@ -65,8 +66,8 @@ class AnswerFormat {
   virtual Json Whole(const AnswerHead& head, std::span<Piece> pieces, const Usage& usage) const = 0;
 };
 
-// JSON has no -inf; the smallest logprob that clients know.
-double FiniteLogprob(float logprob);
+// A logprob as a JSON number: never -inf, at least the smallest that clients know; or null.
+Json LogprobJson(const std::optional<float>& logprob);
 // A token as a string: its text, or "bytes:\x.." if it is no complete UTF-8.
 std::string TokenText(std::string_view bytes);
 

@@ -21,7 +21,7 @@ Json TokenJson(const TokenProb& token) {
   for (const char c : token.bytes) bytes.emplace_back(static_cast<int>(static_cast<unsigned char>(c)));
   Json out;
   out.Set("token", TokenText(token.bytes));
-  out.Set("logprob", FiniteLogprob(token.logprob));
+  out.Set("logprob", LogprobJson(token.logprob));
   out.Set("bytes", std::move(bytes));
   return out;
 }

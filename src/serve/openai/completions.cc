@@ -27,13 +27,17 @@ Json LogprobsJson(const Piece& piece) {
     offsets.emplace_back(offset);
     offset += static_cast<int64_t>(text::CountCodePoints(text::ReplaceInvalidUtf8(entry.chosen.bytes)));
     tokens.emplace_back(text);
-    values.emplace_back(FiniteLogprob(entry.chosen.logprob));
+    values.emplace_back(LogprobJson(entry.chosen.logprob));
+    if (!entry.chosen.logprob) {
+      tops.emplace_back();
+      continue;
+    }
     Json top{Json::Object{}};
-    top.Set(text, FiniteLogprob(entry.chosen.logprob));
+    top.Set(text, LogprobJson(entry.chosen.logprob));
     for (const TokenProb& other : entry.top) {
       const std::string name = TokenText(other.bytes);
       // Two tokens may have the same text; the better one keeps the name.
-      if (top.Find(name) == nullptr) top.Set(name, FiniteLogprob(other.logprob));
+      if (top.Find(name) == nullptr) top.Set(name, LogprobJson(other.logprob));
     }
     tops.push_back(std::move(top));
   }

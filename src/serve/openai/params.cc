@@ -193,9 +193,8 @@ std::optional<ApiError> ParseCompletion(const Json& body, const ParamRules& rule
   out->add_special_tokens = fields.Bool("add_special_tokens").value_or(true);
   const auto max_tokens = fields.Int("max_tokens", out->echo ? 0 : 1, INT32_MAX);
   if (max_tokens) out->common.max_tokens = static_cast<int32_t>(*max_tokens);
-  if (out->echo && out->common.sampling.logprobs) {
-    fields.Fail(NotSupported("logprobs", "logprobs of the prompt (echo with logprobs)"));
-  }
+  // Echoed text gets its logprobs too: that is how likelihoods are measured.
+  if (out->echo) out->common.sampling.prompt_logprobs = out->common.sampling.logprobs;
 
   const Json* prompt = fields.Get("prompt");
   const auto add_ids = [&](const Json::Array& list) {

@@ -1,0 +1,483 @@
+#include "serve/service.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <atomic>
+#include <ctime>
+#include <future>
+#include <utility>
+
+#include "serve/answers.h"
+#include "serve/http/router.h"
+#include "serve/http/server.h"
+#include "serve/openai/chat.h"
+#include "serve/openai/completions.h"
+#include "serve/openai/models.h"
+#include "serve/prometheus.h"
+#include "serve/prompt.h"
+#include "serve/shutdown.h"
+#include "serve/worker_pool.h"
+#include "text/tokenizer.h"
+
+namespace weft::serve {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Bodies waiting for a worker; beyond, 429.
+constexpr size_t kWorkerQueueMax = 1024;
+// With requests running and no step for this long, the engine counts as hung.
+constexpr std::chrono::seconds kNoProgressMax{60};
+// What was written last is given this long to leave when the server stops.
+constexpr std::chrono::milliseconds kFlushTime{1000};
+// An answer's length when /v1/completions is not told one.
+constexpr int32_t kCompletionTokens = 16;
+
+enum class Api { kChat, kCompletion };
+
+HttpResponse JsonResponse(const Json& json) {
+  HttpResponse response;
+  response.body = DumpJson(json);
+  return response;
+}
+
+HttpResponse ErrorOf(int status, std::string_view message) {
+  return ToResponse({.status = status, .message = std::string(message)});
+}
+
+Status CheckOptions(const ServeOptions& options) {
+  if (options.served_model_names.empty()) {
+    return Status::Invalid("--served-model-name is empty; give at least one name");
+  }
+  if (options.threads < 1 || options.threads > 256) {
+    return Status::Invalid("{} tokenizer threads; 1 to 256 are possible", options.threads);
+  }
+  for (const std::string& key : options.api_keys) {
+    if (key.empty()) return Status::Invalid("--api-key is empty");
+  }
+  const int32_t stops = options.request.stop_strings_max;
+  if (stops < 0 || stops > 16) return Status::Invalid("--max-stop-strings {} is not in 0..16", stops);
+  return Status::Ok();
+}
+
+class ServerImpl final : public Server {
+ public:
+  ServerImpl(ServeOptions options, engine::Engine* engine, const text::Tokenizer* tokenizer,
+             const text::ChatTemplate* chat_template, LogSink* log)
+      : options_(std::move(options)), engine_(engine), log_(log),
+        rules_{.limits = options_.request, .defaults = options_.sampling} {
+    builder_.tokenizer = tokenizer;
+    builder_.chat_template = chat_template;
+    builder_.max_model_len =
+        options_.max_model_len > 0 ? options_.max_model_len : engine->config().max_model_len;
+    builder_.vocab_size = options_.vocab_size > 0 ? options_.vocab_size
+                                                  : static_cast<int32_t>(tokenizer->vocab_size());
+    models_ = {.names = options_.served_model_names, .max_model_len = builder_.max_model_len,
+               .vocab_size = builder_.vocab_size, .created = std::time(nullptr)};
+    if (options_.system_fingerprint.empty()) {
+      options_.system_fingerprint = fmt::format("weft-{}", options_.version);
+    }
+  }
+
+  ~ServerImpl() override { Shutdown(std::chrono::milliseconds(0)); }
+
+  Status Bind() {
+    HttpHandlers handlers;
+    handlers.gate = [this](const HttpRequest& request) { return router_->Gate(request); };
+    handlers.handle = [this](std::shared_ptr<Exchange> exchange) {
+      router_->Handle(std::move(exchange));
+    };
+    handlers.error = ErrorOf;
+    handlers.decorate = [this](const HttpRequest& request, HttpResponse* response) {
+      uint64_t& count = response->status >= 500   ? counts_.http_requests_5xx
+                        : response->status >= 400 ? counts_.http_requests_4xx
+                                                  : counts_.http_requests_2xx;
+      ++count;
+      router_->Decorate(request, response);
+    };
+    WEFT_ASSIGN_OR_RETURN(http_, HttpServer::Create({.host = options_.host, .port = options_.port,
+                                                     .limits = options_.http},
+                                                    std::move(handlers), log_));
+    if (!http_->loopback() && options_.api_keys.empty() && !options_.insecure_no_auth) {
+      return Status::Invalid(
+          "--host {} can be reached from other machines and there is no --api-key; give one, or "
+          "--insecure-no-auth if everybody may ask",
+          options_.host);
+    }
+    answers_ = std::make_unique<Answers>(Answers::Context{
+        .http = http_.get(), .engine = engine_, .tokenizer = builder_.tokenizer, .log = log_,
+        .in_flight = &in_flight_, .limits = options_.request});
+    router_ = std::make_unique<Router>(
+        AccessRules{.api_keys = options_.api_keys, .allowed_origins = options_.allowed_origins,
+                    .host_names = options_.allowed_hosts, .check_host = http_->loopback()},
+        ErrorOf);
+    AddRoutes();
+    return Status::Ok();
+  }
+
+  Status Start() override {
+    // A client that closes early must not end the process; a handler that the program set stays.
+    struct sigaction pipe {};
+    if (sigaction(SIGPIPE, nullptr, &pipe) == 0 && pipe.sa_handler == SIG_DFL) {
+      pipe.sa_handler = SIG_IGN;
+      sigaction(SIGPIPE, &pipe, nullptr);
+    }
+    pool_ = std::make_unique<WorkerPool>(static_cast<size_t>(options_.threads), kWorkerQueueMax);
+    WEFT_RETURN_IF_ERROR(http_->Start());
+    started_ = true;
+    return Status::Ok();
+  }
+
+  int port() const override { return http_->port(); }
+  size_t in_flight() const override { return in_flight_.count(); }
+
+  bool Shutdown(std::chrono::milliseconds drain) override {
+    if (!started_) return true;
+    started_ = false;
+    draining_.store(true, std::memory_order_relaxed);
+    http_->Drain();
+    const bool finished = in_flight_.WaitForNone(drain);
+    // Ends the workers, so that no plan arrives any more, then everything that is still open.
+    pool_.reset();
+    std::promise<void> failed;
+    http_->Post([this, &failed] {
+      answers_->FailAll(FromStatus(Status::Unavailable("shutdown")));
+      failed.set_value();
+    });
+    failed.get_future().wait();
+    http_->Stop(kFlushTime);
+    return finished;
+  }
+
+ private:
+  void AddRoutes();
+  void Get(std::string path, std::function<HttpResponse(const HttpRequest&)> answer, bool open = false);
+  // `answer` runs on a worker.
+  void Post(std::string path, std::function<HttpResponse(const std::string& body)> answer);
+  void OnWorker(std::shared_ptr<Exchange> exchange,
+                std::function<std::function<void(uint64_t id)>()> work);
+  void Generate(std::shared_ptr<Exchange> exchange, Api api);
+  std::optional<ApiError> MakePlan(Api api, const std::string& body, AnswerPlan* plan) const;
+  std::optional<ApiError> PlanChat(const Json& body, AnswerPlan* plan) const;
+  std::optional<ApiError> PlanCompletion(const Json& body, AnswerPlan* plan) const;
+  std::optional<ApiError> ParseBody(const std::string& body, Json* json) const;
+  std::optional<ApiError> CheckModel(const std::string& model) const;
+  HttpResponse Health(bool ready);
+  HttpResponse Tokenize(const std::string& body) const;
+  HttpResponse Detokenize(const std::string& body) const;
+  HttpResponse RenderTemplate(const std::string& body) const;
+  std::string CacheSalt(const HttpRequest& request) const;
+
+  ServeOptions options_;
+  engine::Engine* engine_;
+  LogSink* log_;
+  ParamRules rules_;
+  PromptBuilder builder_;
+  ServedModels models_;
+  const ChatFormat chat_format_;
+  const CompletionFormat completion_format_;
+  InFlight in_flight_;
+  std::atomic<bool> draining_{false};
+  ServeCounts counts_;              // the loop's
+  uint64_t health_steps_ = 0;       // the loop's: steps when health last saw them move, and when
+  Clock::time_point health_moved_{};
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<Answers> answers_;
+  std::unique_ptr<WorkerPool> pool_;
+  bool started_ = false;
+};
+
+void ServerImpl::Get(std::string path, std::function<HttpResponse(const HttpRequest&)> answer,
+                     bool open) {
+  router_->Add({.method = "GET", .path = std::move(path), .open = open,
+                .handle = [answer = std::move(answer)](std::shared_ptr<Exchange> exchange) {
+                  exchange->Send(answer(exchange->request()));
+                }});
+}
+
+void ServerImpl::Post(std::string path, std::function<HttpResponse(const std::string&)> answer) {
+  router_->Add({.method = "POST", .path = std::move(path),
+                .handle = [this, answer = std::move(answer)](std::shared_ptr<Exchange> exchange) {
+                  auto body = std::make_shared<std::string>(std::move(exchange->request().body));
+                  OnWorker(std::move(exchange), [this, answer, body] {
+                    auto response = std::make_shared<HttpResponse>(answer(*body));
+                    return [this, response](uint64_t id) { answers_->Reply(id, std::move(*response)); };
+                  });
+                }});
+}
+
+void ServerImpl::AddRoutes() {
+  Get("/health", [this](const HttpRequest&) { return Health(false); }, true);
+  Get("/ping", [this](const HttpRequest&) { return Health(false); });
+  Get("/ready", [this](const HttpRequest&) { return Health(true); });
+  Get("/version", [this](const HttpRequest&) {
+    return JsonResponse(Json(Json::Object{{"version", options_.version}}));
+  });
+  Get("/load", [this](const HttpRequest&) {
+    return JsonResponse(Json(Json::Object{{"server_load", Json(uint64_t{answers_->count()})}}));
+  });
+  Get("/v1/models", [this](const HttpRequest&) { return JsonResponse(ModelList(models_)); });
+  Get("/v1/models/*", [this](const HttpRequest& request) {
+    const std::string name = request.path.substr(std::string_view("/v1/models/").size());
+    if (!models_.Has(name)) return ToResponse(UnknownModel(name, models_.names));
+    return JsonResponse(ModelCard(models_, name));
+  });
+  Get("/metrics", [this](const HttpRequest&) {
+    counts_.disconnects = answers_->disconnects();
+    counts_.connections = http_->connections();
+    HttpResponse response;
+    response.content_type = std::string(kPrometheusContentType);
+    response.body = PrometheusText(engine_->Metrics(), counts_, models_.names.front(),
+                                   models_.max_model_len);
+    return response;
+  });
+  for (const Api api : {Api::kChat, Api::kCompletion}) {
+    router_->Add({.method = "POST",
+                  .path = api == Api::kChat ? "/v1/chat/completions" : "/v1/completions",
+                  .handle = [this, api](std::shared_ptr<Exchange> exchange) {
+                    Generate(std::move(exchange), api);
+                  }});
+  }
+  Post("/tokenize", [this](const std::string& body) { return Tokenize(body); });
+  Post("/detokenize", [this](const std::string& body) { return Detokenize(body); });
+  for (const char* path : {"/apply-template", "/v1/chat/completions/render"}) {
+    Post(path, [this](const std::string& body) { return RenderTemplate(body); });
+  }
+  for (const char* path : {"/v1/embeddings", "/v1/responses", "/v1/messages", "/rerank", "/v1/rerank",
+                           "/score", "/v1/score", "/classify", "/pooling"}) {
+    router_->Add({.method = "POST", .path = path, .handle = [](std::shared_ptr<Exchange> exchange) {
+                    exchange->Send(ToResponse({.status = 501,
+                                               .message = "This endpoint is not implemented.",
+                                               .code = "not_implemented"}));
+                  }});
+  }
+}
+
+HttpResponse ServerImpl::Health(bool ready) {
+  if (draining_.load(std::memory_order_relaxed)) return ErrorOf(503, "The server is shutting down.");
+  if (!engine_->Health().ok()) return ErrorOf(503, "The engine has failed.");
+  const engine::MetricsSnapshot metrics = engine_->Metrics();
+  const auto now = Clock::now();
+  if (metrics.steps != health_steps_ || metrics.requests_running == 0) {
+    health_steps_ = metrics.steps;
+    health_moved_ = now;
+  }
+  if (now - health_moved_ > kNoProgressMax) return ErrorOf(503, "The engine makes no progress.");
+  if (ready && metrics.requests_waiting >= engine_->config().queue_max) {
+    return ErrorOf(503, "The queue is full.");
+  }
+  return JsonResponse(Json(Json::Object{{"status", "ok"}}));
+}
+
+// Runs `work` on a worker and what it returns on the loop, with the exchange's number.
+void ServerImpl::OnWorker(std::shared_ptr<Exchange> exchange,
+                          std::function<std::function<void(uint64_t)>()> work) {
+  if (draining_.load(std::memory_order_relaxed)) {
+    exchange->Send(ErrorOf(503, "The server is shutting down."));
+    return;
+  }
+  const uint64_t id = answers_->Open(std::move(exchange));
+  const bool taken = pool_->Submit([this, id, work = std::move(work)] {
+    std::function<void(uint64_t)> then;
+    try {
+      then = work();
+    } catch (const std::exception&) {  // only a library throws: memory is short
+      then = [this](uint64_t answer) {
+        answers_->Reply(answer, ErrorOf(503, "The server is out of memory for this request."));
+      };
+    }
+    http_->Post([id, then = std::move(then)] { then(id); });
+  });
+  if (!taken) answers_->Reply(id, ErrorOf(429, "Too many requests are waiting; try again soon."));
+}
+
+// Blocks of one key's prompts are not visible, by their timing, to the holder of another.
+std::string ServerImpl::CacheSalt(const HttpRequest& request) const {
+  if (options_.share_prefix_cache || router_->keys().size() < 2) return "";
+  return fmt::format("key-{}\n", router_->keys().Find(BearerKey(request)));
+}
+
+void ServerImpl::Generate(std::shared_ptr<Exchange> exchange, Api api) {
+  HttpRequest& request = exchange->request();
+  auto body = std::make_shared<std::string>(std::move(request.body));
+  OnWorker(std::move(exchange), [this, api, body, request_id = request.id,
+                                 salt = CacheSalt(request)]() -> std::function<void(uint64_t)> {
+    auto plan = std::make_shared<AnswerPlan>();
+    const std::optional<ApiError> error = MakePlan(api, *body, plan.get());
+    body->clear();
+    body->shrink_to_fit();
+    if (error) {
+      return [this, error](uint64_t id) { answers_->Reply(id, ToResponse(*error)); };
+    }
+    plan->head.id = fmt::format("{}{}", plan->format->id_prefix(), request_id);
+    plan->head.model =
+        plan->params.model.empty() ? models_.names.front() : plan->params.model;
+    plan->head.fingerprint = options_.system_fingerprint;
+    plan->head.created = std::time(nullptr);
+    plan->params.cache_salt = salt + plan->params.cache_salt;
+    if (!plan->params.unknown.empty()) {
+      std::string names;
+      for (const std::string& name : plan->params.unknown) names += " " + Echo(name);
+      log_->Debug("{}: unknown fields were left alone:{}", plan->head.id, names);
+    }
+    return [this, plan](uint64_t id) { answers_->Begin(id, std::move(*plan)); };
+  });
+}
+
+std::optional<ApiError> ServerImpl::ParseBody(const std::string& body, Json* json) const {
+  auto parsed = ParseJson(body, {.bytes_max = options_.http.body_bytes_max + 1,
+                                 .depth_max = options_.request.json_depth_max});
+  if (!parsed.ok()) {
+    return ApiError{.status = 400,
+                    .message = fmt::format("The body is not the JSON we take: {}", parsed.status().message()),
+                    .code = "invalid_json"};
+  }
+  *json = std::move(*parsed);
+  return std::nullopt;
+}
+
+std::optional<ApiError> ServerImpl::CheckModel(const std::string& model) const {
+  if (model.empty() || models_.Has(model)) return std::nullopt;
+  return UnknownModel(model, models_.names);
+}
+
+std::optional<ApiError> ServerImpl::MakePlan(Api api, const std::string& body, AnswerPlan* plan) const {
+  Json json;
+  if (auto error = ParseBody(body, &json)) return error;
+  return api == Api::kChat ? PlanChat(json, plan) : PlanCompletion(json, plan);
+}
+
+std::optional<ApiError> ServerImpl::PlanChat(const Json& body, AnswerPlan* plan) const {
+  ChatRequest chat;
+  if (auto error = ParseChat(body, rules_, &chat)) return error;
+  if (auto error = CheckModel(chat.common.model)) return error;
+  std::vector<int32_t> ids;
+  if (auto error = builder_.FromChat(chat, &ids)) return error;
+  if (auto error = builder_.FitAnswer(ids.size(), std::nullopt, options_.clamp_max_tokens, &chat.common)) {
+    return error;
+  }
+  plan->format = &chat_format_;
+  plan->prompts.push_back(std::move(ids));
+  plan->params = std::move(chat.common);
+  return std::nullopt;
+}
+
+std::optional<ApiError> ServerImpl::PlanCompletion(const Json& body, AnswerPlan* plan) const {
+  CompletionRequest completion;
+  if (auto error = ParseCompletion(body, rules_, &completion)) return error;
+  CommonParams& params = completion.common;
+  if (auto error = CheckModel(params.model)) return error;
+  plan->prompt_only = completion.echo && params.max_tokens == 0;
+  if (plan->prompt_only) {
+    params.max_tokens = 1;
+    params.sampling.min_tokens = 0;
+  }
+  const std::optional<int32_t> asked = params.max_tokens;
+  for (Prompt& prompt : completion.prompts) {
+    std::vector<int32_t> ids;
+    std::string echo;
+    if (auto* text = std::get_if<std::string>(&prompt)) {
+      if (auto error = builder_.FromText(*text, completion.add_special_tokens, &ids)) return error;
+      echo = std::move(*text);
+    } else {
+      ids = std::move(std::get<std::vector<int32_t>>(prompt));
+      if (auto error = builder_.CheckIds(ids, "prompt")) return error;
+      if (completion.echo) echo = builder_.tokenizer->Decode(ids, {.skip_special_tokens = false});
+    }
+    // The shortest room of all prompts is what all answers get.
+    const auto before = params.max_tokens;
+    params.max_tokens = asked;
+    if (auto error = builder_.FitAnswer(ids.size(), kCompletionTokens, options_.clamp_max_tokens, &params)) {
+      return error;
+    }
+    if (!plan->prompts.empty()) params.max_tokens = std::min(*before, *params.max_tokens);
+    if (completion.echo) plan->echo.push_back(std::move(echo));
+    plan->prompts.push_back(std::move(ids));
+  }
+  params.sampling.max_tokens = *params.max_tokens;
+  plan->format = &completion_format_;
+  plan->params = std::move(params);
+  return std::nullopt;
+}
+
+HttpResponse ServerImpl::Tokenize(const std::string& body) const {
+  Json json;
+  if (auto error = ParseBody(body, &json)) return ToResponse(*error);
+  Fields fields(json);
+  const std::string model = fields.String("model").value_or("");
+  const bool with_strings = fields.Bool("return_token_strs").value_or(false);
+  std::vector<int32_t> ids;
+  if (fields.Get("messages") != nullptr) {
+    ChatRequest chat;
+    ReadMessages(fields, options_.request, &chat);
+    if (!fields.ok()) return ToResponse(*fields.error());
+    if (auto error = builder_.FromChat(chat, &ids)) return ToResponse(*error);
+  } else {
+    // llama.cpp's clients say "content".
+    auto prompt = fields.String("prompt");
+    if (!prompt) prompt = fields.String("content");
+    if (!prompt) fields.Fail("prompt", "prompt is missing.");
+    const bool special = fields.Bool("add_special_tokens").value_or(true);
+    if (!fields.ok()) return ToResponse(*fields.error());
+    // Counting is of use beyond the context's length as well; the body bounds it.
+    auto encoded = builder_.tokenizer->Encode(*prompt, {.add_special_tokens = special});
+    if (!encoded.ok()) return ToResponse(FromStatus(encoded.status()));
+    ids = std::move(*encoded);
+  }
+  if (auto error = CheckModel(model)) return ToResponse(*error);
+  Json::Array tokens, strings;
+  for (const int32_t id : ids) {
+    tokens.emplace_back(id);
+    if (with_strings) strings.emplace_back(TokenText(builder_.tokenizer->TokenBytes(id)));
+  }
+  Json out;
+  out.Set("count", static_cast<int64_t>(ids.size()));
+  out.Set("max_model_len", builder_.max_model_len);
+  out.Set("tokens", std::move(tokens));
+  if (with_strings) out.Set("token_strs", std::move(strings));
+  return JsonResponse(out);
+}
+
+HttpResponse ServerImpl::Detokenize(const std::string& body) const {
+  Json json;
+  if (auto error = ParseBody(body, &json)) return ToResponse(*error);
+  Fields fields(json);
+  const std::string model = fields.String("model").value_or("");
+  const auto ids = fields.Ids("tokens", static_cast<int64_t>(options_.http.body_bytes_max));
+  if (!ids) fields.Fail("tokens", "tokens is missing.");
+  if (!fields.ok()) return ToResponse(*fields.error());
+  if (auto error = CheckModel(model)) return ToResponse(*error);
+  if (auto error = builder_.CheckIds(*ids, "tokens")) return ToResponse(*error);
+  Json out;
+  out.Set("prompt", builder_.tokenizer->Decode(*ids, {.skip_special_tokens = false}));
+  return JsonResponse(out);
+}
+
+HttpResponse ServerImpl::RenderTemplate(const std::string& body) const {
+  Json json;
+  if (auto error = ParseBody(body, &json)) return ToResponse(*error);
+  Fields fields(json);
+  ChatRequest chat;
+  if (fields.ok()) ReadMessages(fields, options_.request, &chat);
+  if (!fields.ok()) return ToResponse(*fields.error());
+  std::string text;
+  if (auto error = builder_.Render(chat, &text)) return ToResponse(*error);
+  Json out;
+  out.Set("prompt", std::move(text));
+  return JsonResponse(out);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::Create(ServeOptions options, engine::Engine* engine,
+                                               const text::Tokenizer* tokenizer,
+                                               const text::ChatTemplate* chat_template, LogSink* log) {
+  WEFT_RETURN_IF_ERROR(CheckOptions(options));
+  auto server = std::make_unique<ServerImpl>(std::move(options), engine, tokenizer, chat_template, log);
+  WEFT_RETURN_IF_ERROR(server->Bind());
+  return std::unique_ptr<Server>(std::move(server));
+}
+
+}  // namespace weft::serve
