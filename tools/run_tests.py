@@ -159,11 +159,13 @@ def fuzz(env):
         corpus.mkdir(parents=True, exist_ok=True)
         seeds = ROOT / "tests" / "fuzz" / "corpus" / source.stem
         command = [str(ROOT / "build" / "fuzz" / source.stem), f"-max_total_time={seconds}", "-timeout=10",
-                   "-rss_limit_mb=3000", f"-artifact_prefix={work}/", "-verbosity=0", str(corpus)]
+                   "-rss_limit_mb=3000", f"-artifact_prefix={work}/", "-verbosity=0", "-print_funcs=0", str(corpus)]
         command += [str(seeds)] if seeds.is_dir() else []
-        if subprocess.run(command, cwd=ROOT, env=env).returncode == 0:
+        out = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if out.returncode == 0:
             tally.passed += 1
         else:
+            say(out.stdout.decode(errors="replace")[-6000:])
             tally.failures.append(f"{source.stem} (input kept in {work})")
     return tally
 

@@ -191,7 +191,7 @@ def is_mirror(test_stem, stem):
 
 def check_mirrors(root, files):
     """tests/<folder>/<name>_test.cc for src/<folder>/<name>.cc; it covers name_*.cc too, and what a line
-    `// Covers src/a/b.cc ...` of a test in the same room names. In kernels and comm a folder is a
+    `// Covers src/a/b.cc src/a/c/ ...` of a test in the same room names. In kernels and comm a folder is a
     family, whose tests loop over its list."""
     covered = set()
     for room in {s.room for s in files}:
@@ -199,12 +199,12 @@ def check_mirrors(root, files):
             for number, line in enumerate(test.read_text().split("\n"), 1):
                 for name in re.findall(r"src/\S+", line) if line.startswith("// Covers ") else []:
                     covered.add(name)
-                    if not name.startswith(f"src/{room}/") or not (root / name).is_file():
+                    if not name.startswith(f"src/{room}/") or not (root / name).exists():
                         yield Finding(test.relative_to(root).as_posix(), number, "mirror",
-                                      f"{name} is not a file of {room}")
+                                      f"{name} is not in {room}")
     for source in files:
         path = pathlib.PurePosixPath(source.path)
-        if path.suffix != ".cc" or path.name == "main.cc" or source.path in covered:
+        if path.suffix != ".cc" or path.name == "main.cc" or covered & {source.path, f"{path.parent}/"}:
             continue
         folder = path.parent.relative_to("src")
         tests = [p.name[:-len("_test.cc")] for p in (root / "tests" / folder).glob("*_test.cc")]

@@ -126,7 +126,8 @@ class Mirrors(House):
     def test_one_test_may_cover_the_parts_of_a_thing_or_name_them(self):
         self.put("src/graph/text_parse.cc", "")
         self.put("src/graph/other.cc", "")
-        self.put("tests/graph/text_test.cc", "// Covers src/graph/other.cc\n")
+        self.put("src/graph/parts/a.cc", "")
+        self.put("tests/graph/text_test.cc", "// Covers src/graph/other.cc src/graph/parts/\n")
         self.assertEqual(self.findings(), [])
 
     def test_a_test_cannot_cover_what_is_not_there_or_not_its_room(self):
