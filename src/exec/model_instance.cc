@@ -1,0 +1,286 @@
+#include "exec/model_instance.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "exec/op_args.h"
+#include "graph/builder.h"
+#include "graph/passes/pass.h"
+
+namespace weft::exec {
+
+using graph::Graph;
+using graph::Op;
+using plan::Bucket;
+using plan::HeadMode;
+
+namespace {
+
+constexpr int64_t kAlign = 4096;
+int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+int64_t AvailableBytes() {
+  return static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ModelInstance>> ModelInstance::Create(const io::Checkpoint& checkpoint, ExecConfig config,
+                                                             LogSink* log) {
+  auto self = std::make_unique<ModelInstance>();
+  const io::ModelConfig& model_config = checkpoint.config();
+  if (config.ranks < 1) return Status::Invalid("--tensor-parallel-size {} must be at least 1", config.ranks);
+  if (config.page_tokens < 16 || config.page_tokens % 16 != 0) {
+    return Status::Invalid("--block-size {} must be a positive multiple of 16", config.page_tokens);
+  }
+  if (config.tokens_max < 1) return Status::Invalid("--max-num-batched-tokens {} must be at least 1", config.tokens_max);
+  if (config.rows_max < 1) return Status::Invalid("--max-num-seqs {} must be at least 1", config.rows_max);
+  if (config.positions_max == 0) config.positions_max = static_cast<int32_t>(model_config.max_position);
+  if (config.positions_max < 1 || config.positions_max > model_config.max_position) {
+    return Status::Invalid("--max-model-len {} must be 1 to {}, the model's max_position_embeddings", config.positions_max,
+                           model_config.max_position);
+  }
+  config.rows_max = std::min(config.rows_max, config.tokens_max);
+  WEFT_ASSIGN_OR_RETURN(const models::Model* model, models::FindModel(model_config));
+  WEFT_ASSIGN_OR_RETURN(const device::Topology topology, device::DetectTopology());
+  int workers = 0;
+  if (config.reference) {
+    workers = 1;
+  } else if (config.threads > 0) {
+    if (config.threads % config.ranks != 0) {
+      return Status::Invalid("--threads {} must be a multiple of --tensor-parallel-size {}", config.threads, config.ranks);
+    }
+    workers = config.threads / config.ranks;
+  } else {
+    workers = std::max<int>(1, static_cast<int>(topology.cores.size()) / config.ranks);
+  }
+  WEFT_ASSIGN_OR_RETURN(self->cores_, device::AssignCores(topology, config.ranks, workers));
+  self->workers_ = workers;
+  self->config_ = std::move(config);
+  comm::ThreadFabric::Options fabric;
+  fabric.workers.assign(self->config_.ranks, workers);
+  fabric.spin_ns = self->cores_.oversubscribed ? 0 : device::kSpinNs;
+  WEFT_ASSIGN_OR_RETURN(self->fabric_, comm::ThreadFabric::Create(fabric));
+  std::vector<int> all(self->config_.ranks);
+  for (int r = 0; r < self->config_.ranks; ++r) all[r] = r;
+  WEFT_ASSIGN_OR_RETURN(const int group, self->fabric_->AddGroup(all));
+  WEFT_CHECK(group == 0, "the group of all ranks is {}", group);
+
+  WEFT_RETURN_IF_ERROR(self->BuildPlans(checkpoint, *model));
+  std::vector<const Graph*> graphs{&self->bodies_[0].plan.graph, &self->heads_[0][0].plan.graph};
+  WEFT_ASSIGN_OR_RETURN(self->weights_, Weights::Load(checkpoint, graphs, std::min<int>(static_cast<int>(topology.cores.size()), 16), self->config_.progress));
+  WEFT_ASSIGN_OR_RETURN(const std::vector<double> inverse,
+                        models::ScaleRopeFrequencies(checkpoint, kernels::RopeInverseFrequencies(model_config.rope.theta, static_cast<int>(model_config.rope.dims))));
+  self->FillRope(inverse, self->config_.positions_max);
+  WEFT_RETURN_IF_ERROR(self->AllocateMemory(checkpoint, log));
+  self->BindAll();
+  return self;
+}
+
+Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models::Model& model) {
+  CpuTargetOptions target_options;
+  target_options.isa = std::min(kernels::DetectIsa(), config_.isa_max);
+  target_options.workers_per_rank = workers_;
+  target_options.each_rows_max = config_.each_rows_max;
+  target_options.impl = config_.impl;
+  target_options.reference = config_.reference;
+  for (const auto& [family, name] : config_.impl) {
+    const auto families = CpuTarget::Families();
+    const auto known = families.find(family);
+    if (known == families.end()) return Status::Invalid("--impl {}={}: no such family", family, name);
+    if (std::find(known->second.begin(), known->second.end(), name) == known->second.end()) {
+      return Status::Invalid("--impl {}={}: the family has {}", family, name, fmt::join(known->second, ", "));
+    }
+  }
+  const CpuTarget target(target_options);
+  const models::ModelOptions options{config_.model_dtype, config_.int8_activations};
+  const graph::ExpandOptions expand{config_.int8_activations};
+  const graph::Mesh mesh = graph::Mesh::Tp(config_.ranks);
+  layers_ = checkpoint.config().layers;
+  hidden_bytes_ = checkpoint.config().hidden_size * FactsOf(config_.model_dtype).block_bytes;
+
+  WEFT_ASSIGN_OR_RETURN(const Graph body, model.build_body(checkpoint, options));
+  WEFT_ASSIGN_OR_RETURN(const Graph placed, graph::InsertCollectives(graph::Expand(body, expand), mesh));
+  for (const Bucket& bucket : plan::Ladder(Bucket::Kind::kBody, config_.tokens_max)) {
+    WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, plan::Compile(placed, bucket, target, config_.compile));
+  }
+  for (const HeadMode mode : {HeadMode::kGreedy, HeadMode::kSample}) {
+    for (const bool hash : {false, true}) {
+      WEFT_ASSIGN_OR_RETURN(const Graph head, model.build_head(checkpoint, options, {mode == HeadMode::kSample, hash}));
+      WEFT_ASSIGN_OR_RETURN(const Graph head_placed, graph::InsertCollectives(graph::Expand(head, expand), mesh));
+      for (Bucket bucket : plan::Ladder(Bucket::Kind::kHead, config_.rows_max)) {
+        bucket.mode = mode;
+        bucket.hash_logits = hash;
+        WEFT_ASSIGN_OR_RETURN(heads_[HeadIndex(mode, hash)].emplace_back().plan, plan::Compile(head_placed, bucket, target, config_.compile));
+      }
+    }
+  }
+  return Status::Ok();
+}
+
+void ModelInstance::FillRope(const std::vector<double>& inverse, int64_t positions) {
+  const int64_t half = static_cast<int64_t>(inverse.size());
+  rope_.resize(static_cast<size_t>(2 * positions * half));
+  kernels::FillRopeTable(inverse, positions, rope_.data(), rope_.data() + positions * half);
+  memory_.rope_cos = rope_.data();
+  memory_.rope_sin = rope_.data() + positions * half;
+}
+
+Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* log) {
+  const int ranks = config_.ranks;
+  int64_t rank_arena = 0, worker_arena = 0, scratch = 0;
+  const auto measure = [&](const BoundPlan& bound) {
+    rank_arena = std::max(rank_arena, bound.plan.rank_arena_bytes);
+    worker_arena = std::max(worker_arena, bound.plan.worker_arena_bytes);
+    scratch = std::max(scratch, ScratchBytes(bound.plan));
+  };
+  for (const BoundPlan& b : bodies_) measure(b);
+  for (const auto& head : heads_) {
+    for (const BoundPlan& b : head) measure(b);
+  }
+  rank_arena = RoundUp(rank_arena, kAlign);
+  worker_arena = RoundUp(worker_arena, kAlign);
+  scratch = RoundUp(scratch, kAlign);
+
+  // KV: bytes of one page over all layers, per rank.
+  int64_t page_bytes = 0;
+  const Graph& g = bodies_[0].plan.graph;
+  std::vector<std::vector<int64_t>> layer_page_bytes(ranks, std::vector<int64_t>(layers_, 0));
+  for (const graph::Node& node : g.nodes) {
+    if (node.op != Op::kKvWrite) continue;
+    for (int r = 0; r < ranks; ++r) {
+      kernels::KvLayout layout = KvWriteShape(g, node, 1, r).kv;
+      layout.page_tokens = config_.page_tokens;
+      layer_page_bytes[r][KvLayerOf(g.value(node.in[0]))] = layout.page_bytes();
+      page_bytes += layout.page_bytes();
+    }
+  }
+  const int64_t pages_per_request = (config_.positions_max + config_.page_tokens - 1) / config_.page_tokens;
+  int64_t pages = 0;
+  if (config_.kv_bytes > 0) {
+    pages = config_.kv_bytes / page_bytes;
+    if (pages < 2) {
+      return Status::Invalid("--kv-cache-memory-bytes {} holds no block; one of {} tokens takes {} bytes over {} layers",
+                             config_.kv_bytes, config_.page_tokens, page_bytes, layers_);
+    }
+  } else {
+    // Enough for one full-length request, and for every row up to half of what is free.
+    const int64_t wanted = int64_t{config_.rows_max} * pages_per_request;
+    const int64_t room = AvailableBytes() / 2 / page_bytes;
+    pages = std::max(std::min(wanted, room), std::min<int64_t>(pages_per_request, room)) + 1;
+    if (room < 1) return Status::Exhausted("no memory for the KV cache: {} bytes free; --kv-cache-memory-bytes sets its size", AvailableBytes());
+  }
+  pages = std::min<int64_t>(pages, int64_t{config_.rows_max} * pages_per_request + 1);
+  pages = std::min<int64_t>(pages, INT32_MAX / config_.page_tokens);
+
+  limits_.vocab_size = static_cast<int32_t>(checkpoint.config().vocab_size);
+  limits_.tokens_max = config_.tokens_max;
+  limits_.rows_max = config_.rows_max;
+  limits_.positions_max = config_.positions_max;
+  limits_.page_tokens = config_.page_tokens;
+  limits_.pages = static_cast<int32_t>(pages);
+
+  memory_.page_tokens = config_.page_tokens;
+  memory_.ranks.resize(ranks);
+  for (int r = 0; r < ranks; ++r) {
+    RankMemory& rank = memory_.ranks[r];
+    const int node = cores_.ranks[r].node;
+    const int64_t hidden = RoundUp(int64_t{config_.tokens_max} * hidden_bytes_, kAlign);
+    const int64_t work = rank_arena + hidden + workers_ * (worker_arena + scratch);
+    WEFT_ASSIGN_OR_RETURN(device::Memory arena, device::Memory::Allocate(work, node, fmt::format("arena of rank {}", r)));
+    rank.arena = arena.data();
+    rank.hidden = arena.data() + rank_arena;
+    for (int w = 0; w < workers_; ++w) {
+      rank.worker_arenas.push_back(rank.hidden + hidden + w * worker_arena);
+      rank.scratch.push_back(rank.hidden + hidden + workers_ * worker_arena + w * scratch);
+    }
+    fabric_->SetWindow(r, {arena.data(), static_cast<size_t>(rank_arena)});
+    int64_t kv = 0;
+    for (int64_t bytes : layer_page_bytes[r]) kv += RoundUp(bytes * pages, 64);
+    WEFT_ASSIGN_OR_RETURN(device::Memory pool, device::Memory::Allocate(std::max<int64_t>(kv, 1), node, fmt::format("KV cache of rank {}", r)));
+    std::byte* next = pool.data();
+    for (int64_t bytes : layer_page_bytes[r]) {
+      rank.kv_layers.push_back(next);
+      next += RoundUp(bytes * pages, 64);
+    }
+    if (log != nullptr) {
+      log->Info("rank {}: weights {} shared, KV {} ({} blocks of {} tokens), arena {}", r, device::FormatBytes(weights_->bytes()),
+                device::FormatBytes(kv), pages - 1, config_.page_tokens, device::FormatBytes(work));
+    }
+    regions_.push_back(std::move(arena));
+    regions_.push_back(std::move(pool));
+  }
+  return Status::Ok();
+}
+
+void ModelInstance::Bind(BoundPlan& bound) {
+  const plan::Plan& p = bound.plan;
+  bound.runners.resize(config_.ranks);
+  for (int r = 0; r < config_.ranks; ++r) {
+    bound.tables.push_back(MakeRankTables(p, *weights_, r));
+    bound.runners[r].resize(workers_);
+    for (int w = 0; w < workers_; ++w) {
+      const BindContext context{&p, weights_.get(), &memory_, fabric_.get(), r, w};
+      for (size_t s = 0; s < p.steps.size(); ++s) bound.runners[r][w].push_back(BindStep(context, *bound.tables[r], s));
+    }
+  }
+  if (p.bucket.kind == Bucket::Kind::kHead && p.bucket.mode == HeadMode::kGreedy) {
+    const plan::Layout& layout = p.layouts[p.graph.outputs[0]];
+    bound.pairs = reinterpret_cast<const kernels::ValueIndex*>(memory_.ranks[0].arena + layout.offset);
+  }
+}
+
+void ModelInstance::BindAll() {
+  for (BoundPlan& b : bodies_) Bind(b);
+  for (auto& head : heads_) {
+    for (BoundPlan& b : head) Bind(b);
+  }
+}
+
+int64_t ModelInstance::kv_bytes() const {
+  int64_t bytes = 0;
+  for (const device::Memory& m : regions_) bytes += m.name().starts_with("KV") ? m.bytes() : 0;
+  return bytes;
+}
+
+int64_t ModelInstance::arena_bytes() const {
+  int64_t bytes = 0;
+  for (const device::Memory& m : regions_) bytes += m.name().starts_with("arena") ? m.bytes() : 0;
+  return bytes;
+}
+
+Status ModelInstance::Check(const plan::StepInputs& in) const {
+  const auto tokens = static_cast<int64_t>(in.ids.size());
+  if (tokens < 1 || tokens > limits_.tokens_max) return Status::Invalid("a step of {} tokens; 1 to {}", tokens, limits_.tokens_max);
+  if (in.positions.size() != in.ids.size() || in.slots.size() != in.ids.size()) return Status::Invalid("ids, positions and slots differ in length");
+  if (in.head_rows.size() > static_cast<size_t>(limits_.rows_max)) return Status::Invalid("{} head rows; at most {}", in.head_rows.size(), limits_.rows_max);
+  const int64_t slots = int64_t{limits_.pages} * limits_.page_tokens;
+  for (int64_t t = 0; t < tokens; ++t) {
+    if (in.ids[t] < 0 || in.ids[t] >= limits_.vocab_size) return Status::Invalid("token id {} of row {} is not in [0, {})", in.ids[t], t, limits_.vocab_size);
+    if (in.positions[t] < 0 || in.positions[t] >= limits_.positions_max) return Status::Invalid("position {} of row {} is not in [0, {})", in.positions[t], t, limits_.positions_max);
+    if (in.slots[t] < limits_.page_tokens || in.slots[t] >= slots) return Status::Invalid("slot {} of row {} is not in [{}, {})", in.slots[t], t, limits_.page_tokens, slots);
+  }
+  int64_t next = 0;
+  for (const Segment& s : in.segments) {
+    const int64_t keys = int64_t{s.position_begin} + s.rows;
+    if (s.row_begin != next || s.rows < 1 || s.position_begin < 0 || s.page_count < 0 || int64_t{s.page_count} * limits_.page_tokens < keys) {
+      return Status::Invalid("segment at row {}: {} rows from position {} with {} pages", s.row_begin, s.rows, s.position_begin, s.page_count);
+    }
+    for (int32_t p = 0; p < s.page_count; ++p) {
+      if (s.pages[p] < 0 || s.pages[p] >= limits_.pages) return Status::Invalid("page {} is not in [0, {})", s.pages[p], limits_.pages);
+    }
+    next += s.rows;
+  }
+  if (next != tokens) return Status::Invalid("segments cover {} of {} rows", next, tokens);
+  for (int32_t row : in.head_rows) {
+    if (row < 0 || row >= tokens) return Status::Invalid("head row {} is not in [0, {})", row, tokens);
+  }
+  if (in.mode == HeadMode::kSample && in.sample.size() != in.head_rows.size()) return Status::Invalid("{} sample rows for {} head rows", in.sample.size(), in.head_rows.size());
+  if (in.top_logprobs < 0 || in.top_logprobs > limits_.top_logprobs_max) return Status::Invalid("top_logprobs {} is not in [0, {}]", in.top_logprobs, limits_.top_logprobs_max);
+  return Status::Ok();
+}
+
+}  // namespace weft::exec

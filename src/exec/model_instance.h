@@ -1,0 +1,104 @@
+// A model made ready to run on this machine: graphs, plans for every bucket, packed weights, KV
+// pools and arenas of all ranks, and every plan's steps bound for every worker. The two executors
+// (rank teams; virtual ranks in plain order) only differ in how they walk it.
+//
+// Thread: Create() at start; afterwards it belongs to the executor.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "comm/fabric.h"
+#include "device/memory.h"
+#include "device/topology.h"
+#include "exec/cpu_target.h"
+#include "exec/runner.h"
+#include "exec/weights.h"
+#include "io/checkpoint.h"
+#include "models/model.h"
+#include "plan/plan.h"
+
+namespace weft::exec {
+
+// --tensor-parallel-size, --dtype, --max-num-batched-tokens, ... as main() has read them.
+struct ExecConfig {
+  int ranks = 1;
+  int threads = 0;                  // workers of all ranks; 0: every core, at least one a rank
+  DType model_dtype = DType::kBF16;
+  bool int8_activations = true;
+  int32_t tokens_max = 2048;
+  int32_t rows_max = 128;
+  int32_t positions_max = 0;        // 0: the model's
+  int32_t page_tokens = 16;
+  int64_t kv_bytes = 0;             // 0: what positions_max and rows_max need, bounded by memory
+  int32_t each_rows_max = 8;        // chain_steps
+  plan::CompileOptions compile;
+  std::map<std::string, std::string, std::less<>> impl;
+  kernels::Isa isa_max = kernels::Isa::kAvx512Bf16;
+  bool reference = false;           // contracts only
+  int64_t wait_timeout_ns = 60'000'000'000;
+  std::function<void(int64_t done, int64_t total)> progress;
+};
+
+struct BoundPlan {
+  plan::Plan plan;
+  // [rank][worker][step]
+  std::vector<std::vector<std::vector<std::unique_ptr<Runner>>>> runners;
+  std::vector<std::shared_ptr<RankTables>> tables;  // [rank]
+  // Where the greedy head's pairs stand on rank 0.
+  const kernels::ValueIndex* pairs = nullptr;
+};
+
+class ModelInstance {
+ public:
+  static Result<std::unique_ptr<ModelInstance>> Create(const io::Checkpoint& checkpoint, ExecConfig config,
+                                                       LogSink* log);
+
+  const ExecConfig& config() const { return config_; }
+  const plan::ExecutorLimits& limits() const { return limits_; }
+  const device::CoreAssignment& cores() const { return cores_; }
+  int workers_per_rank() const { return workers_; }
+  comm::Fabric& fabric() { return *fabric_; }
+  const comm::Fabric& fabric() const { return *fabric_; }
+  // The plan whose bucket holds this many rows.
+  BoundPlan& body(int32_t tokens) { return bodies_[plan::LadderIndex(tokens)]; }
+  BoundPlan& head(int32_t rows, plan::HeadMode mode, bool hash) {
+    return heads_[HeadIndex(mode, hash)][plan::LadderIndex(rows)];
+  }
+  const std::string& bodies_target() const { return bodies_[0].plan.target; }
+  const std::vector<BoundPlan>& bodies() const { return bodies_; }
+  int64_t weight_bytes() const { return weights_->bytes(); }
+  int64_t kv_bytes() const;
+  int64_t arena_bytes() const;
+  // Errors: kInvalid naming what is out of which limit.
+  Status Check(const plan::StepInputs& inputs) const;
+
+ private:
+  static int HeadIndex(plan::HeadMode mode, bool hash) { return (mode == plan::HeadMode::kSample ? 1 : 0) + (hash ? 2 : 0); }
+  Status BuildPlans(const io::Checkpoint& checkpoint, const models::Model& model);
+  Status AllocateMemory(const io::Checkpoint& checkpoint, LogSink* log);
+  void FillRope(const std::vector<double>& inverse, int64_t positions);
+  void BindAll();
+  void Bind(BoundPlan& bound);
+
+  ExecConfig config_;
+  plan::ExecutorLimits limits_;
+  device::CoreAssignment cores_;
+  int workers_ = 1;
+  std::unique_ptr<comm::ThreadFabric> fabric_;
+  std::unique_ptr<Weights> weights_;
+  std::vector<BoundPlan> bodies_;
+  std::vector<BoundPlan> heads_[4];
+  std::vector<device::Memory> regions_;
+  std::vector<int64_t> kv_page_bytes_;  // [ranks] of all layers
+  std::vector<float> rope_;
+  int64_t layers_ = 0, hidden_bytes_ = 0;
+  ExecMemory memory_;
+};
+
+}  // namespace weft::exec

@@ -1,0 +1,151 @@
+#include "exec/op_args.h"
+
+#include <charconv>
+
+#include "base/check.h"
+#include "plan/plan.h"
+
+namespace weft::exec {
+
+using graph::Graph;
+using graph::Node;
+using graph::Value;
+using graph::ValueId;
+using plan::LocalWidth;
+
+View ShapeOf(const Graph& g, ValueId id, int64_t rows, int rank) {
+  const Value& v = g.value(id);
+  const int64_t width = LocalWidth(g, v, rank);
+  return View{nullptr, rows, width, width, v.dtype};
+}
+
+kernels::MatmulArgs MatmulShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  const graph::MatmulOperands operands = OperandsOf(node);
+  const Value& x = g.value(operands.x);
+  kernels::MatmulArgs args;
+  args.rows = rows;
+  args.int8_activations = x.int8_rows;
+  args.x = ShapeOf(g, operands.x, rows, rank);
+  args.xq.rows = x.int8_rows ? rows : 0;
+  args.xq.k = x.int8_rows ? args.x.cols : 0;
+  args.w.dtype = g.value(operands.weights[0]).dtype;
+  args.w.k = args.x.cols;
+  for (ValueId y : node.out) args.w.n += LocalWidth(g, g.value(y), rank);
+  const plan::KLeaves leaves = plan::LeavesOf(g, operands.weights[0], rank);
+  args.w.k_leaves = leaves.range.size();
+  args.finish = !node.Has("roots");
+  args.roots = leaves.table == nullptr ? 1 : static_cast<int>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
+  args.y = View{nullptr, rows, args.w.n, args.w.n, g.value(node.out[0]).dtype};
+  return args;
+}
+
+kernels::QuantiseRowsArgs QuantiseShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::QuantiseRowsArgs args;
+  args.x = ShapeOf(g, node.in[0], rows, rank);
+  args.out.rows = rows;
+  args.out.k = args.x.cols;
+  return args;
+}
+
+kernels::EmbedArgs EmbedShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::EmbedArgs args;
+  const Value& table = g.value(node.in[1]);
+  args.table.dtype = table.dtype;
+  args.table.n = table.dims[0].n;
+  args.table.k = table.dims[1].n;
+  args.table.k_leaves = 1;
+  args.y = ShapeOf(g, node.out[0], rows, rank);
+  return args;
+}
+
+kernels::FinishArgs FinishShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::FinishArgs args;
+  args.y = ShapeOf(g, node.out[0], rows, rank);
+  args.count = 1;
+  return args;
+}
+
+kernels::RmsNormArgs RmsNormShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::RmsNormArgs args;
+  const bool add = node.op == graph::Op::kAddRmsNorm;
+  args.x = ShapeOf(g, node.in[add ? 1 : 0], rows, rank);
+  if (add) args.residual = args.x;
+  args.y = args.x;
+  args.eps = static_cast<float>(node.Real("eps"));
+  args.width = node.Int("width");
+  args.groups = static_cast<int>(args.x.cols / args.width);
+  args.leaves = LeafTable::Make(args.width, node.Int("leaf_atom")).count();
+  return args;
+}
+
+kernels::AddArgs AddShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  const View v = ShapeOf(g, node.in[0], rows, rank);
+  return {v, v, v};
+}
+
+kernels::RopeArgs RopeShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::RopeArgs args;
+  args.x = ShapeOf(g, node.in[0], rows, rank);
+  args.head_dim = static_cast<int>(node.Int("head_dim"));
+  args.rot = static_cast<int>(node.Int("rot"));
+  args.heads = static_cast<int>(args.x.cols / args.head_dim);
+  return args;
+}
+
+int KvLayerOf(const Value& state) {
+  WEFT_CHECK(state.name.starts_with("kv."), "'{}' is no kv state", state.name);
+  int layer = 0;
+  std::from_chars(state.name.data() + 3, state.name.data() + state.name.size(), layer);
+  return layer;
+}
+
+kernels::KvWriteArgs KvWriteShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::KvWriteArgs args;
+  args.k = ShapeOf(g, node.in[1], rows, rank);
+  args.v = ShapeOf(g, node.in[2], rows, rank);
+  args.kv.dtype = args.k.dtype;
+  args.kv.head_dim = static_cast<int>(node.Int("head_dim"));
+  args.kv.kv_heads = static_cast<int>(args.k.cols / args.kv.head_dim);
+  args.kv.page_tokens = 16;  // any page is a multiple
+  return args;
+}
+
+kernels::AttentionArgs AttentionShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::AttentionArgs args;
+  args.q = ShapeOf(g, node.in[0], rows, rank);
+  args.y = args.q;
+  args.rows = rows;
+  args.kv.dtype = args.q.dtype;
+  args.kv.head_dim = static_cast<int>(node.Int("head_dim"));
+  args.heads = static_cast<int>(args.q.cols / args.kv.head_dim);
+  args.kv.kv_heads = static_cast<int>(LocalWidth(g, g.value(node.in[1]), rank) / args.kv.head_dim);
+  args.kv.page_tokens = 16;
+  args.scale = static_cast<float>(node.Real("scale"));
+  return args;
+}
+
+kernels::SiluMulArgs SiluMulShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  const View v = ShapeOf(g, node.in[0], rows, rank);
+  return {v, v, v};
+}
+
+kernels::GatherRowsArgs GatherRowsShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::GatherRowsArgs args;
+  args.x = ShapeOf(g, node.in[0], rows, rank);
+  args.y = ShapeOf(g, node.out[0], rows, rank);
+  return args;
+}
+
+kernels::ArgmaxArgs ArgmaxShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::ArgmaxArgs args;
+  args.logits = ShapeOf(g, node.in[0], rows, rank);
+  return args;
+}
+
+kernels::SampleArgs SampleShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::SampleArgs args;
+  args.logits = ShapeOf(g, node.in[0], rows, rank);
+  return args;
+}
+
+}  // namespace weft::exec

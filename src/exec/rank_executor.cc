@@ -1,0 +1,194 @@
+#include "exec/rank_executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "device/team.h"
+#include "kernels/float_env.h"
+
+namespace weft::exec {
+
+using plan::HeadMode;
+using plan::StepInputs;
+using plan::StepOutputs;
+using plan::Wait;
+
+namespace {
+
+class InstanceExecutor : public plan::Executor {
+ public:
+  explicit InstanceExecutor(std::unique_ptr<ModelInstance> instance) : instance_(std::move(instance)) {}
+  const plan::ExecutorLimits& limits() const override { return instance_->limits(); }
+  const ModelInstance& instance() const { return *instance_; }
+
+  plan::FabricCounts fabric_counts() const override {
+    plan::FabricCounts counts;
+    for (int k = 0; k < comm::kCollectives; ++k) {
+      const auto kind = static_cast<comm::Collective>(k);
+      const comm::Traffic traffic = instance_->fabric().TrafficOf(kind);
+      if (traffic.calls == 0) continue;
+      // Each rank counts its call; people count exchanges.
+      counts.kinds.push_back({std::string(NameOf(kind)), traffic.calls / instance_->config().ranks, traffic.bytes});
+    }
+    return counts;
+  }
+
+  Status Run(const StepInputs& inputs, StepOutputs* outputs) override {
+    WEFT_RETURN_IF_ERROR(broken_);
+    WEFT_RETURN_IF_ERROR(instance_->Check(inputs));
+    const auto rows = inputs.head_rows.size();
+    outputs->rows.resize(rows);
+    outputs->top_ids.resize(rows * static_cast<size_t>(inputs.top_logprobs));
+    outputs->top_logprobs.resize(outputs->top_ids.size());
+    outputs->logits_hash.resize(inputs.hash_logits ? rows : 0);
+    live_ = {static_cast<int32_t>(inputs.ids.size()), static_cast<int32_t>(rows), &inputs, outputs->rows.data(),
+             outputs->top_ids.data(), outputs->top_logprobs.data(), outputs->logits_hash.data()};
+    body_ = &instance_->body(live_.tokens);
+    head_ = rows == 0 ? nullptr : &instance_->head(live_.head_rows, inputs.mode, inputs.hash_logits);
+    const int64_t start = SteadyNowNs();
+    const Status status = Walk();
+    outputs->step_ns = SteadyNowNs() - start;
+    if (!status.ok()) {
+      broken_ = status;
+      return status;
+    }
+    if (head_ != nullptr && inputs.mode == HeadMode::kGreedy) {
+      for (size_t r = 0; r < rows; ++r) outputs->rows[r] = {head_->pairs[r].index, 0, 1, head_->pairs[r].has_nan};
+    }
+    return Status::Ok();
+  }
+
+ protected:
+  virtual Status Walk() = 0;
+
+  std::unique_ptr<ModelInstance> instance_;
+  Live live_;
+  BoundPlan* body_ = nullptr;
+  BoundPlan* head_ = nullptr;
+  Status broken_;
+};
+
+class RankExecutor final : public InstanceExecutor {
+ public:
+  RankExecutor(std::unique_ptr<ModelInstance> instance, std::unique_ptr<device::Team> team)
+      : InstanceExecutor(std::move(instance)), team_(std::move(team)) {
+    const int ranks = instance_->config().ranks, workers = instance_->workers_per_rank();
+    for (int r = 0; r < ranks; ++r) {
+      device::Barrier::Options options;
+      options.spin_ns = instance_->cores().oversubscribed ? 0 : device::kSpinNs;
+      for (int w = 0; w < workers; ++w) options.names.push_back(fmt::format("worker {} of rank {}", w, r));
+      rank_barriers_.push_back(std::make_unique<device::Barrier>(workers, options));
+    }
+    statuses_.resize(static_cast<size_t>(ranks) * workers);
+  }
+
+  std::string Describe() const override {
+    const int ranks = instance_->config().ranks, workers = instance_->workers_per_rank();
+    return fmt::format("{}: {} rank{} x {} worker{}, schedule plain", instance_->bodies_target(), ranks, ranks == 1 ? "" : "s", workers, workers == 1 ? "" : "s");
+  }
+
+ protected:
+  Status Walk() override {
+    deadline_ns_ = SteadyNowNs() + instance_->config().wait_timeout_ns;
+    auto job = [this](int worker) { statuses_[worker] = Work(worker); };
+    kernels::ScopedFlushDenormals flush;  // the caller is worker 0 and may be anybody's thread
+    team_->RunEach(job);
+    for (const Status& status : statuses_) WEFT_RETURN_IF_ERROR(status);
+    return Status::Ok();
+  }
+
+ private:
+  Status Work(int index) {
+    const int workers = instance_->workers_per_rank();
+    const int rank = index / workers, worker = index % workers;
+    WEFT_RETURN_IF_ERROR(WalkPlan(*body_, rank, worker));
+    if (head_ == nullptr) return Status::Ok();
+    // The head reads what the body left behind and reuses its arena.
+    WEFT_RETURN_IF_ERROR(instance_->fabric().Sync({0, rank, worker}, {deadline_ns_, -1, "head"}));
+    return WalkPlan(*head_, rank, worker);
+  }
+
+  Status WalkPlan(BoundPlan& bound, int rank, int worker) {
+    auto& runners = bound.runners[rank][worker];
+    for (size_t s = 0; s < runners.size(); ++s) {
+      const plan::Step& step = bound.plan.steps[s];
+      Runner& runner = *runners[s];
+      const char* what = graph::NameOf(bound.plan.graph.nodes[step.node].op).data();
+      const int phases = runner.phases();
+      for (int phase = 0; phase < phases; ++phase) {
+        const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s), what};
+        if (step.wait == Wait::kGroup || phase > 0) {
+          WEFT_RETURN_IF_ERROR(instance_->fabric().Sync({0, rank, worker}, site));
+        } else if (step.wait == Wait::kRank) {
+          if (Status status = rank_barriers_[rank]->Wait(worker, site); !status.ok()) {
+            instance_->fabric().Abort(status);
+            return status;
+          }
+        }
+        runner.Run(live_, phase);
+      }
+    }
+    return Status::Ok();
+  }
+
+  std::unique_ptr<device::Team> team_;
+  std::vector<std::unique_ptr<device::Barrier>> rank_barriers_;
+  std::vector<Status> statuses_;  // [workers of all ranks]
+  int64_t deadline_ns_ = 0;
+};
+
+class ReferenceExecutor final : public InstanceExecutor {
+ public:
+  using InstanceExecutor::InstanceExecutor;
+  std::string Describe() const override {
+    return fmt::format("reference: {} virtual rank{}, contracts only", instance_->config().ranks, instance_->config().ranks == 1 ? "" : "s");
+  }
+
+ protected:
+  Status Walk() override {
+    kernels::ScopedFlushDenormals flush;
+    for (BoundPlan* bound : {body_, head_}) {
+      if (bound == nullptr) continue;
+      for (size_t s = 0; s < bound->plan.steps.size(); ++s) {
+        for (int phase = 0, phases = bound->runners[0][0][s]->phases(); phase < phases; ++phase) {
+          for (auto& rank : bound->runners) rank[0][s]->Run(live_, phase);
+        }
+      }
+    }
+    return Status::Ok();
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint& checkpoint, ExecConfig config, LogSink* log) {
+  WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Create(checkpoint, std::move(config), log));
+  device::Team::Options options;
+  const int workers = instance->workers_per_rank();
+  options.workers = instance->config().ranks * workers;
+  for (int r = 0; r < instance->config().ranks; ++r) {
+    for (int w = 0; w < workers; ++w) {
+      options.cpus.push_back(instance->cores().oversubscribed ? device::kUnpinned : instance->cores().ranks[r].cpus[w]);
+      options.names.push_back(fmt::format("worker {} of rank {}", w, r));
+    }
+  }
+  options.spin_ns = instance->cores().oversubscribed ? 0 : device::kSpinNs;
+  options.log = log;
+  WEFT_ASSIGN_OR_RETURN(auto team, device::Team::Create(std::move(options)));
+  return std::unique_ptr<plan::Executor>(new RankExecutor(std::move(instance), std::move(team)));
+}
+
+Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkpoint& checkpoint, ExecConfig config, LogSink* log) {
+  config.reference = true;
+  WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Create(checkpoint, std::move(config), log));
+  return std::unique_ptr<plan::Executor>(new ReferenceExecutor(std::move(instance)));
+}
+
+const ModelInstance& InstanceOf(const plan::Executor& executor) {
+  return static_cast<const InstanceExecutor&>(executor).instance();
+}
+
+}  // namespace weft::exec

@@ -1,0 +1,23 @@
+// Runs plans on rank teams of this machine; and, for tests, on virtual ranks in plain order.
+#pragma once
+
+#include <memory>
+
+#include "base/log.h"
+#include "exec/model_instance.h"
+#include "plan/executor.h"
+
+namespace weft::exec {
+
+// Every rank is a team of pinned workers; the caller of Run() is worker 0 of rank 0.
+// Errors of Create: kInvalid naming the flag; kUnsupported for the model or the CPU.
+Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint& checkpoint, ExecConfig config,
+                                                           LogSink* log);
+// One thread walks step by step, rank by rank, with the contracts as kernels: the reference.
+Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkpoint& checkpoint, ExecConfig config,
+                                                                LogSink* log);
+
+// The instance behind either, for explain and tests.
+const ModelInstance& InstanceOf(const plan::Executor& executor);
+
+}  // namespace weft::exec

@@ -1,0 +1,69 @@
+// A step of a plan on one worker: memory bound, kernel chosen, only live counts left open.
+// Thread: the worker it was made for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/fabric.h"
+#include "exec/weights.h"
+#include "kernels/kernel.h"
+#include "plan/executor.h"
+#include "plan/plan.h"
+
+namespace weft::exec {
+
+// What changes from step to step; written by the caller before the doorbell.
+struct Live {
+  int32_t tokens = 0;     // T
+  int32_t head_rows = 0;  // R
+  const plan::StepInputs* inputs = nullptr;
+  SampleOut* sampled = nullptr;      // [R]
+  int32_t* top_ids = nullptr;        // [R, top_logprobs]
+  float* top_logprobs = nullptr;     // [R, top_logprobs]
+  uint64_t* logits_hash = nullptr;   // [R]
+};
+
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  // Between two phases of an exchange all workers of all ranks meet.
+  virtual int phases() const { return 1; }
+  virtual void Run(const Live& live, int phase) = 0;
+};
+
+// The memory of one executor, as plain pointers.
+struct RankMemory {
+  std::byte* arena = nullptr;                // the window that peers read
+  std::byte* hidden = nullptr;               // [tokens_max, H]
+  std::vector<std::byte*> worker_arenas;     // [workers]
+  std::vector<std::byte*> scratch;           // [workers]
+  std::vector<std::byte*> kv_layers;         // [layers]
+};
+struct ExecMemory {
+  std::vector<RankMemory> ranks;
+  const float* rope_cos = nullptr;
+  const float* rope_sin = nullptr;
+  int page_tokens = 0;
+};
+
+struct BindContext {
+  const plan::Plan* plan = nullptr;
+  const Weights* weights = nullptr;
+  const ExecMemory* memory = nullptr;
+  comm::Fabric* fabric = nullptr;   // counts what exchanges take from peers
+  int rank = 0;
+  int worker = 0;
+};
+
+// Tables that runners point to, made once per plan and rank and shared by its workers.
+struct RankTables;
+std::shared_ptr<RankTables> MakeRankTables(const plan::Plan& plan, const Weights& weights, int rank);
+
+std::unique_ptr<Runner> BindStep(const BindContext& context, RankTables& tables, size_t step);
+// The largest scratch that a step of the plan wants on any rank.
+int64_t ScratchBytes(const plan::Plan& plan);
+
+}  // namespace weft::exec

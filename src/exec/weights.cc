@@ -1,0 +1,178 @@
+#include "exec/weights.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "base/check.h"
+#include "kernels/matmul/pack.h"
+#include "tensor/quant_format.h"
+
+namespace weft::exec {
+
+using graph::Graph;
+using graph::Value;
+using graph::ValueId;
+using graph::ValueKind;
+using kernels::kPanelOutputs;
+
+namespace {
+
+int64_t PanelsOf(int64_t outputs) { return (outputs + kPanelOutputs - 1) / kPanelOutputs; }
+
+LeafTable LeavesOfDim(const Graph& g, const graph::Dim& dim) {
+  return dim.table < 0 ? LeafTable::Whole(dim.n) : g.tables[dim.table].leaves;
+}
+
+// One leaf to pack: where it comes from and where it goes.
+struct Job {
+  const models::WeightSource* source;
+  int64_t n_begin, n_count, k_begin, k_count, row_bytes;
+  std::byte* to;
+};
+
+void Pack(const Job& job) {
+  const io::Tensor& tensor = *job.source->tensor;
+  const int64_t panel_bytes = kernels::PanelBytes(tensor.dtype, job.k_count);
+  const std::byte* rows[kPanelOutputs];
+  std::byte* to = job.to;
+  for (int64_t n = 0; n < job.n_count; n += kPanelOutputs, to += panel_bytes) {
+    const int count = static_cast<int>(std::min<int64_t>(kPanelOutputs, job.n_count - n));
+    for (int i = 0; i < count; ++i) {
+      rows[i] = tensor.data + job.source->FileRow(job.n_begin + n + i) * job.row_bytes;
+    }
+    kernels::PackPanel(tensor.dtype, rows, count, job.k_begin, job.k_count, to);
+  }
+}
+
+}  // namespace
+
+kernels::PackedMatrix PackedTable::matrix(DType dtype, int64_t n, int64_t k) const {
+  kernels::PackedMatrix m;
+  m.dtype = dtype;
+  m.n = n;
+  m.k = k;
+  m.panels = static_cast<int>(panel_begin.size()) - 1;
+  m.k_leaves = static_cast<int>(k_begin.size()) - 1;
+  m.panel_begin = panel_begin.data();
+  m.k_begin = k_begin.data();
+  m.data = data.data();
+  return m;
+}
+
+Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
+                                               const std::vector<const Graph*>& graphs, int threads,
+                                               const Progress& progress) {
+  auto weights = std::make_unique<Weights>();
+  std::map<std::string, models::WeightSource> sources;
+  // Sizes first: one region holds all, so that huge pages are not broken between tensors.
+  int64_t total = 0;
+  std::vector<std::pair<std::string, int64_t>> offsets;
+  for (const Graph* g : graphs) {
+    for (const Value& v : g->values) {
+      if (v.kind != ValueKind::kParam || sources.count(v.name) > 0) continue;
+      WEFT_ASSIGN_OR_RETURN(sources[v.name], models::FindWeight(checkpoint, v.name));
+      if (v.dims.size() == 1) {
+        const io::Tensor& t = *sources[v.name].tensor;
+        std::vector<float> stored(v.dims[0].n), values(v.dims[0].n);
+        DequantiseRow(t.dtype, t.data, v.dims[0].n, stored.data());
+        for (int64_t i = 0; i < v.dims[0].n; ++i) values[i] = stored[sources[v.name].FileRow(i)];
+        weights->vectors_[v.name] = std::move(values);
+        continue;
+      }
+      Matrix m{v.dtype, v.dims[0].n, v.dims[1].n, LeavesOfDim(*g, v.dims[0]), LeavesOfDim(*g, v.dims[1]), {}};
+      offsets.push_back({v.name, total});
+      for (int n = 0; n < m.n_leaves.count(); ++n) {
+        for (int k = 0; k < m.k_leaves.count(); ++k) {
+          total += PanelsOf(m.n_leaves.width(n)) * kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
+        }
+      }
+      weights->matrices_.emplace(v.name, std::move(m));
+    }
+  }
+  WEFT_ASSIGN_OR_RETURN(weights->memory_, device::Memory::Allocate(total, device::kAnyNode, "weights"));
+
+  std::vector<Job> jobs;
+  for (auto& [name, offset] : offsets) {
+    Matrix& m = weights->matrices_.find(name)->second;
+    std::byte* to = weights->memory_.data() + offset;
+    for (int n = 0; n < m.n_leaves.count(); ++n) {
+      for (int k = 0; k < m.k_leaves.count(); ++k) {
+        const int64_t panel_bytes = kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
+        jobs.push_back({&sources[name], m.n_leaves.start(n), m.n_leaves.width(n), m.k_leaves.start(k),
+                        m.k_leaves.width(k), BytesOf(m.dtype, m.k), to});
+        std::vector<const std::byte*>& panels = m.panels.emplace_back();
+        for (int64_t p = 0; p < PanelsOf(m.n_leaves.width(n)); ++p, to += panel_bytes) panels.push_back(to);
+      }
+    }
+  }
+
+  std::atomic<size_t> next{0};
+  std::atomic<int64_t> done{0};
+  const auto work = [&](bool reports) {
+    for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < jobs.size();) {
+      Pack(jobs[i]);
+      const int64_t bytes = PanelsOf(jobs[i].n_count) * kernels::PanelBytes(jobs[i].source->tensor->dtype, jobs[i].k_count);
+      done.fetch_add(bytes, std::memory_order_relaxed);
+      if (reports && progress) progress(done.load(std::memory_order_relaxed), total);
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (int t = 1; t < threads; ++t) helpers.emplace_back(work, false);
+  work(true);
+  for (std::thread& t : helpers) t.join();
+  if (progress) progress(total, total);
+  for (const auto& [name, source] : sources) checkpoint.DropPages(*source.tensor);
+  return weights;
+}
+
+const Weights::Matrix& Weights::MatrixOf(const std::string& name) const {
+  const auto it = matrices_.find(name);
+  WEFT_CHECK(it != matrices_.end(), "no matrix '{}'", name);
+  return it->second;
+}
+
+PackedTable Weights::TableOf(const Graph& g, const std::vector<ValueId>& weights, int rank,
+                             bool all_ranks) const {
+  PackedTable table;
+  const int ranks = g.mesh.ranks();
+  table.panel_begin.push_back(0);
+  const auto range = [&](const graph::Dim& dim, const LeafTable& leaves) -> LeafRange {
+    if (dim.table < 0 || all_ranks) return {0, leaves.count()};
+    return OwnedLeaves(g.tables, dim.table, rank, ranks);
+  };
+  // K first: it is the same for all (several weights share one input).
+  const Matrix& first = MatrixOf(g.value(weights[0]).name);
+  const LeafRange k_range = range(g.value(weights[0]).dims[1], first.k_leaves);
+  for (int k = k_range.begin; k <= k_range.end; ++k) {
+    table.k_begin.push_back(static_cast<int32_t>(first.k_leaves.start(k) - first.k_leaves.start(k_range.begin)));
+  }
+  for (int k = k_range.begin; k < k_range.end; ++k) {
+    for (ValueId id : weights) {
+      const Matrix& m = MatrixOf(g.value(id).name);
+      const LeafRange n_range = range(g.value(id).dims[0], m.n_leaves);
+      for (int n = n_range.begin; n < n_range.end; ++n) {
+        const auto& panels = m.panels[static_cast<size_t>(n) * m.k_leaves.count() + k];
+        table.data.insert(table.data.end(), panels.begin(), panels.end());
+        if (k > k_range.begin) continue;
+        for (int64_t p = 0, left = m.n_leaves.width(n); left > 0; ++p, left -= kPanelOutputs) {
+          table.panel_begin.push_back(table.panel_begin.back() + static_cast<int32_t>(std::min<int64_t>(left, kPanelOutputs)));
+        }
+      }
+    }
+  }
+  return table;
+}
+
+std::vector<float> Weights::VectorOf(const Graph& g, ValueId param, int rank) const {
+  const Value& v = g.value(param);
+  const auto it = vectors_.find(v.name);
+  WEFT_CHECK(it != vectors_.end(), "no vector '{}'", v.name);
+  if (v.dims[0].table < 0) return it->second;
+  const graph::ElementRange own = OwnedElements(g.tables, v.dims[0].table, rank, g.mesh.ranks());
+  return {it->second.begin() + own.begin, it->second.begin() + own.end};
+}
+
+}  // namespace weft::exec

@@ -1,0 +1,64 @@
+// The weights in memory: every leaf of every tensor packed once, in huge pages, whatever the number
+// of ranks; a rank's matrix is a table of pointers to panels (kernels/matmul/packed_matrix.h).
+//
+// Thread: Load() at start (it starts threads of its own and joins them); immutable afterwards.
+// Errors: kInvalid naming file and tensor.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/memory.h"
+#include "graph/graph.h"
+#include "io/checkpoint.h"
+#include "kernels/matmul/packed_matrix.h"
+#include "models/model.h"
+
+namespace weft::exec {
+
+// A packed matrix with the arrays that it points to.
+struct PackedTable {
+  std::vector<int32_t> panel_begin, k_begin;
+  std::vector<const std::byte*> data;  // [k_leaves][panels]
+  kernels::PackedMatrix matrix(DType dtype, int64_t n, int64_t k) const;
+};
+
+class Weights {
+ public:
+  // Called with bytes done and in all, from the loading thread.
+  using Progress = std::function<void(int64_t done, int64_t total)>;
+
+  // The params of all graphs; source pages are dropped as tensors are packed.
+  static Result<std::unique_ptr<Weights>> Load(const io::Checkpoint& checkpoint,
+                                               const std::vector<const graph::Graph*>& graphs,
+                                               int threads, const Progress& progress);
+
+  // A rank's part of one or several matrices over the same input, their outputs side by side.
+  // `all_ranks`: everybody's leaves (the embedding reads its owner's in place).
+  PackedTable TableOf(const graph::Graph& g, const std::vector<graph::ValueId>& weights, int rank,
+                      bool all_ranks = false) const;
+  // A rank's part of a float32 vector (gain, bias): all of it if it is not cut.
+  std::vector<float> VectorOf(const graph::Graph& g, graph::ValueId param, int rank) const;
+
+  int64_t bytes() const { return memory_.bytes(); }
+  const device::Memory& memory() const { return memory_; }
+
+ private:
+  struct Matrix {
+    DType dtype;
+    int64_t n, k;
+    LeafTable n_leaves, k_leaves;  // one of them is whole
+    std::vector<std::vector<const std::byte*>> panels;  // [n_leaf * k_leaves + k_leaf][panel]
+  };
+  const Matrix& MatrixOf(const std::string& name) const;
+
+  device::Memory memory_;
+  std::map<std::string, Matrix, std::less<>> matrices_;
+  std::map<std::string, std::vector<float>, std::less<>> vectors_;
+};
+
+}  // namespace weft::exec
