@@ -17,25 +17,34 @@ WEFT_INLINE void Accumulate(__m256 (&acc)[kRows][kVecs], const float* a, int64_t
                             const Load& load) {
   if constexpr (sizeof(T) == 2) {
     const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
-    __m256i raw[kVecs];
-    for (int v = 0; v < kVecs; ++v) raw[v] = load(v);
+    __m256i half[kVecs];
+    WEFT_UNROLL
+    for (int v = 0; v < kVecs; ++v) half[v] = _mm256_and_si256(load(v), high);
+    WEFT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const __m256 x = _mm256_broadcast_ss(a + r * a_stride + 1);
+      WEFT_UNROLL
       for (int v = 0; v < kVecs; ++v) {
-        const __m256 odd = _mm256_castsi256_ps(_mm256_and_si256(raw[v], high));
-        acc[r][v] = _mm256_fmadd_ps(x, odd, acc[r][v]);
+        acc[r][v] = _mm256_fmadd_ps(x, _mm256_castsi256_ps(half[v]), acc[r][v]);
       }
     }
+    // Read again rather than kept: the accumulators, halves, x and mask fill all 16 registers.
+    asm volatile("" ::: "memory");
+    WEFT_UNROLL
+    for (int v = 0; v < kVecs; ++v) half[v] = _mm256_slli_epi32(load(v), 16);
+    WEFT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const __m256 x = _mm256_broadcast_ss(a + r * a_stride);
+      WEFT_UNROLL
       for (int v = 0; v < kVecs; ++v) {
-        const __m256 even = _mm256_castsi256_ps(_mm256_slli_epi32(raw[v], 16));
-        acc[r][v] = _mm256_fmadd_ps(x, even, acc[r][v]);
+        acc[r][v] = _mm256_fmadd_ps(x, _mm256_castsi256_ps(half[v]), acc[r][v]);
       }
     }
   } else {
+    WEFT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const __m256 x = _mm256_broadcast_ss(a + r * a_stride);
+      WEFT_UNROLL
       for (int v = 0; v < kVecs; ++v) {
         acc[r][v] = _mm256_fmadd_ps(x, _mm256_castsi256_ps(load(v)), acc[r][v]);
       }
@@ -48,15 +57,18 @@ WEFT_INLINE __m256i Load(const std::byte* p) {
 }
 
 struct Avx2 {
-  static constexpr int kLines = 6;
+  // 6 x 2 and 3 x 4 blocks have 12 accumulators too, but gcc 12 spills them.
+  static constexpr int kLines = 5;
 
   template <typename T, int kRows, int kVecs>
-  static void ScoreBlock(const float* q, int64_t stride, const std::byte* const* k, int head_dim,
-                         float* s) {
+  [[gnu::noinline]] static void ScoreBlock(const float* q, int64_t stride,
+                                           const std::byte* const* k, int head_dim, float* s) {
     constexpr int kStep = sizeof(T) == 2 ? 2 : 1;
     __m256 acc[kRows][kVecs];
-    for (auto& row : acc) {
-      for (__m256& x : row) x = _mm256_setzero_ps();
+    WEFT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      WEFT_UNROLL
+      for (int v = 0; v < kVecs; ++v) acc[r][v] = _mm256_setzero_ps();
     }
     const std::byte* block[(kVecs + 1) / 2];
     for (int b = 0; b < (kVecs + 1) / 2; ++b) block[b] = k[b];
@@ -65,7 +77,9 @@ struct Avx2 {
       Accumulate<T>(acc, q + d, stride,
                     [&](int v) { return Load(block[v / 2] + at + v % 2 * 32); });
     }
+    WEFT_UNROLL
     for (int r = 0; r < kRows; ++r) {
+      WEFT_UNROLL
       for (int v = 0; v < kVecs; ++v) _mm256_storeu_ps(s + r * kKvTile + v * 8, acc[r][v]);
     }
   }
@@ -88,10 +102,9 @@ struct Avx2 {
     switch (rows) {
       case 1: return ScoreRows<T, 1, 4>(q, stride, blocks, key_blocks, head_dim, s);
       case 2: return ScoreRows<T, 2, 2>(q, stride, blocks, key_blocks, head_dim, s);
-      case 3: return ScoreRows<T, 3, 2>(q, stride, blocks, key_blocks, head_dim, s);
+      case 3: return ScoreRows<T, 3, 1>(q, stride, blocks, key_blocks, head_dim, s);
       case 4: return ScoreRows<T, 4, 1>(q, stride, blocks, key_blocks, head_dim, s);
-      case 5: return ScoreRows<T, 5, 1>(q, stride, blocks, key_blocks, head_dim, s);
-      default: return ScoreRows<T, 6, 1>(q, stride, blocks, key_blocks, head_dim, s);
+      default: return ScoreRows<T, 5, 1>(q, stride, blocks, key_blocks, head_dim, s);
     }
   }
 
@@ -101,7 +114,8 @@ struct Avx2 {
   }
 
   template <typename T>
-  static void Softmax(float* p, float scale, int visible, float* m, float* l, float* alpha) {
+  [[gnu::noinline]] static void Softmax(float* p, float scale, int visible, float* m, float* l,
+                                        float* alpha) {
     const F8 factor = F8::Set(scale);
     const F8 never = F8::Set(-__builtin_inff());
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -143,15 +157,18 @@ struct Avx2 {
 
   // o[r][d .. d + 8 * kVecs) over the first `groups` pairs (or keys) of the tile.
   template <typename T, int kRows, int kVecs, bool kMasked = false>
-  static void ValueBlock(const float* p, const TileBlocks& blocks, int groups, int head_dim, int d,
-                         const float* alpha, float* o, int64_t stride) {
+  [[gnu::noinline]] static void ValueBlock(const float* p, const TileBlocks& blocks, int groups,
+                                           int head_dim, int d, const float* alpha, float* o,
+                                           int64_t stride) {
     constexpr int kStep = sizeof(T) == 2 ? 2 : 1;
     constexpr int kGroups = 16 / kStep;  // in a 16-key block
     const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(head_dim - d),
                                             _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
     __m256 acc[kRows][kVecs];
+    WEFT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const __m256 factor = _mm256_broadcast_ss(alpha + r);
+      WEFT_UNROLL
       for (int v = 0; v < kVecs; ++v) {
         acc[r][v] = _mm256_mul_ps(_mm256_loadu_ps(o + r * stride + d + v * 8), factor);
       }
@@ -170,8 +187,40 @@ struct Avx2 {
         weights += kStep;
       }
     }
+    WEFT_UNROLL
     for (int r = 0; r < kRows; ++r) {
+      WEFT_UNROLL
       for (int v = 0; v < kVecs; ++v) _mm256_storeu_ps(o + r * stride + d + v * 8, acc[r][v]);
+    }
+  }
+
+  // One line, groups from `begin`; what is not visible of the tile is +0 times +0.
+  template <typename T>
+  [[gnu::noinline]] static void LastValues(const float* p, const TileBlocks& blocks, int begin,
+                                           int visible, int head_dim, float* o) {
+    constexpr int kStep = sizeof(T) == 2 ? 2 : 1;
+    constexpr int kGroups = 16 / kStep;
+    const int whole = visible / kStep;
+    const bool half = visible % kStep != 0;
+    const bool beyond = (whole + (half ? 1 : 0)) * kStep < kKvTile;
+    for (int d = 0; d < head_dim; d += 8) {
+      const __m256i mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(head_dim - d),
+                                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+      const auto load = [&](int g) {
+        const std::byte* at = blocks.v[g / kGroups] + (int64_t{g % kGroups} * head_dim + d) * 4;
+        return _mm256_maskload_epi32(reinterpret_cast<const int*>(at), mask);
+      };
+      __m256 acc[1][1] = {{_mm256_loadu_ps(o + d)}};
+      for (int g = begin; g < whole; ++g) {
+        Accumulate<T>(acc, p + g * kStep, 0, [&](int) { return load(g); });
+      }
+      if (half) {
+        const __m256 even = _mm256_castsi256_ps(_mm256_slli_epi32(load(whole), 16));
+        acc[0][0] = _mm256_add_ps(acc[0][0], _mm256_setzero_ps());
+        acc[0][0] = _mm256_fmadd_ps(_mm256_broadcast_ss(p + whole * kStep), even, acc[0][0]);
+      }
+      if (beyond) acc[0][0] = _mm256_add_ps(acc[0][0], _mm256_setzero_ps());
+      _mm256_storeu_ps(o + d, acc[0][0]);
     }
   }
 
@@ -196,10 +245,9 @@ struct Avx2 {
     switch (rows) {
       case 1: return ValueRows<T, 1, 8>(p, blocks, groups, head_dim, alpha, o, stride);
       case 2: return ValueRows<T, 2, 4>(p, blocks, groups, head_dim, alpha, o, stride);
-      case 3: return ValueRows<T, 3, 4>(p, blocks, groups, head_dim, alpha, o, stride);
+      case 3: return ValueRows<T, 3, 2>(p, blocks, groups, head_dim, alpha, o, stride);
       case 4: return ValueRows<T, 4, 2>(p, blocks, groups, head_dim, alpha, o, stride);
-      case 5: return ValueRows<T, 5, 2>(p, blocks, groups, head_dim, alpha, o, stride);
-      default: return ValueRows<T, 6, 2>(p, blocks, groups, head_dim, alpha, o, stride);
+      default: return ValueRows<T, 5, 2>(p, blocks, groups, head_dim, alpha, o, stride);
     }
   }
 };

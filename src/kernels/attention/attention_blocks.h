@@ -148,35 +148,6 @@ struct BlockedAttention {
     return out;
   }
 
-  // The end of one line's sum over the values of its last tile: pairs from `begin` that are wholly
-  // visible, the pair that is half visible, and the addition of +0 for those beyond.
-  static void LastValues(const TileBlocks& blocks, const float* p, int begin, int visible,
-                         int head_dim, float* o) {
-    const int64_t row = int64_t{head_dim} * kStep;  // elements per group
-    const auto group = [&](int g) {
-      return reinterpret_cast<const T*>(blocks.v[g * kStep / 16]) + g % (16 / kStep) * row;
-    };
-    int g = begin;
-    for (; (g + 1) * kStep <= visible; ++g) {
-      const T* v = group(g);
-      for (int d = 0; d < head_dim; ++d) {
-        for (int j = kStep - 1; j >= 0; --j) {
-          o[d] = __builtin_fmaf(p[g * kStep + j], LoadElement(v + d * kStep + j), o[d]);
-        }
-      }
-    }
-    if (kStep == 2 && visible % 2 != 0) {
-      const T* v = group(g);
-      for (int d = 0; d < head_dim; ++d) {
-        o[d] = __builtin_fmaf(p[g * 2], LoadElement(v + d * 2), o[d] + 0.0f);
-      }
-      ++g;
-    }
-    if (g * kStep < kKvTile) {
-      for (int d = 0; d < head_dim; ++d) o[d] = o[d] + 0.0f;
-    }
-  }
-
   static void AddTile(const AttentionArgs& a, const AttentionUnit& u, const AttentionScratch& s,
                       int64_t tile) {
     const int head_dim = a.kv.head_dim;
@@ -206,11 +177,12 @@ struct BlockedAttention {
       const int common = visible_of(from) / kStep;
       Micro::template Values<T>(s.p + from * kKvTile, to - from, blocks, common, head_dim,
                                 s.alpha + from, s.o + from * s.stride, s.stride);
-      if (visible_of(from) < kKvTile) {
-        for (int line = from; line < to; ++line) {
-          LastValues(blocks, s.p + line * kKvTile, common, visible_of(line), head_dim,
-                     s.o + line * s.stride);
-        }
+      if (visible_of(from) == kKvTile) continue;
+      // The rest of the last tile differs from line to line: pairs that are wholly visible, the pair
+      // that is half visible, and the addition of +0 for those beyond.
+      for (int line = from; line < to; ++line) {
+        Micro::template LastValues<T>(s.p + line * kKvTile, blocks, common, visible_of(line),
+                                      head_dim, s.o + line * s.stride);
       }
     }
   }

@@ -7,10 +7,11 @@ namespace weft::kernels {
 extern const Kernel<AttentionArgs> kAttentionAvx2;
 extern const Kernel<AttentionArgs> kAttentionRef;
 extern const Kernel<KvWriteArgs> kKvWriteRef;
+extern const Kernel<KvWriteArgs> kKvWriteStrided;
 
 namespace {
 constexpr std::array kAttention{&kAttentionAvx2, &kAttentionRef};
-constexpr std::array kKvWrite{&kKvWriteRef};
+constexpr std::array kKvWrite{&kKvWriteStrided, &kKvWriteRef};
 }  // namespace
 
 std::span<const Kernel<AttentionArgs>* const> AttentionKernels() { return kAttention; }

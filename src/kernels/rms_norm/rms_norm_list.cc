@@ -4,10 +4,11 @@
 
 namespace weft::kernels {
 
+extern const Kernel<RmsNormArgs> kRmsNormAvx2;
 extern const Kernel<RmsNormArgs> kRmsNormRef;
 
 namespace {
-constexpr std::array kRmsNorm{&kRmsNormRef};
+constexpr std::array kRmsNorm{&kRmsNormAvx2, &kRmsNormRef};
 }  // namespace
 
 std::span<const Kernel<RmsNormArgs>* const> RmsNormKernels() { return kRmsNorm; }

@@ -4,10 +4,11 @@
 
 namespace weft::kernels {
 
+extern const Kernel<RopeArgs> kRopeAvx2;
 extern const Kernel<RopeArgs> kRopeRef;
 
 namespace {
-constexpr std::array kRope{&kRopeRef};
+constexpr std::array kRope{&kRopeAvx2, &kRopeRef};
 }  // namespace
 
 std::span<const Kernel<RopeArgs>* const> RopeKernels() { return kRope; }

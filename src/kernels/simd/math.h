@@ -2,7 +2,7 @@
 // (docs/numerics.md 2). No libm anywhere in kernels. All assume round to nearest even; with FTZ and
 // DAZ no argument or result is denormal.
 //
-//   Exp(x)    fp32, at most 1 ulp (tests/kernels/simd/math_test.cc sweeps every float).
+//   Exp(x)    fp32, at most 1 ulp (0.93 seen over 3 million arguments in simd/math_test.cc).
 //             exp(-inf) = +0 exactly, and +0 wherever the result would be below 2^-126;
 //             exp(+inf) = +inf; NaN gives the one NaN 0x7fc00000.
 //   Log(x)    fp32 of a positive normal float, computed in double and rounded once: at most 0.51 ulp.

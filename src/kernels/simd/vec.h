@@ -12,6 +12,10 @@
 
 #define WEFT_INLINE inline __attribute__((always_inline))
 
+// Before a loop over registers: gcc 12 keeps an array of accumulators in memory unless such loops
+// are gone before it looks (halves the speed of a 6x16 block on Zen 3).
+#define WEFT_UNROLL _Pragma("GCC unroll 16")
+
 namespace weft::kernels {
 
 struct F1 {

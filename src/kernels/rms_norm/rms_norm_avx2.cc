@@ -1,0 +1,91 @@
+// rms_norm with AVX2: 16 lanes are two registers. A leaf's rest of fewer than 16 elements is read
+// through a padded copy: the lanes it does not reach add x*x with x = +0, which changes no sum of
+// squares (they are never -0).
+#include <string>
+
+#include "kernels/rms_norm/rms_norm.h"
+#include "kernels/simd/storage.h"
+#include "kernels/simd/tree.h"
+#include "tensor/leaf_table.h"
+
+namespace weft::kernels {
+
+extern const Kernel<RmsNormArgs> kRmsNormRef;
+
+namespace {
+
+template <typename T>
+float LeafSquares(const T* x, int64_t count) {
+  F8 low = F8::Zero();
+  F8 high = F8::Zero();
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    const F8 a = Load8(x + i);
+    const F8 b = Load8(x + i + 8);
+    low = F8::Fma(a, a, low);
+    high = F8::Fma(b, b, high);
+  }
+  if (i < count) {
+    T rest[16] = {};
+    for (int64_t j = 0; i + j < count; ++j) rest[j] = x[i + j];
+    const F8 a = Load8(rest);
+    const F8 b = Load8(rest + 8);
+    low = F8::Fma(a, a, low);
+    high = F8::Fma(b, b, high);
+  }
+  return TreeSum16(low, high);
+}
+
+template <typename T>
+void AddResidual(const T* x, T* residual, int64_t width) {
+  int64_t h = 0;
+  for (; h + 8 <= width; h += 8) Store8(residual + h, Load8(residual + h) + Load8(x + h));
+  for (; h < width; ++h) {
+    StoreElement(residual + h, LoadElement(residual + h) + LoadElement(x + h));
+  }
+}
+
+template <typename T>
+void NormGroup(const RmsNormArgs& a, const T* x, T* residual, T* y) {
+  if (residual != nullptr) {
+    AddResidual(x, residual, a.width);
+    x = residual;
+  }
+  float leaves[kLeavesMax];
+  for (int i = 0; i < a.leaves; ++i) {
+    leaves[i] = LeafSquares(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
+  }
+  const float mean = TreeSum(leaves, 0, a.leaves) / static_cast<float>(a.width);
+  const float scale = 1.0f / __builtin_sqrtf(mean + a.eps);
+  const F8 scales = F8::Set(scale);
+  int64_t h = 0;
+  for (; h + 8 <= a.width; h += 8) {
+    Store8(y + h, (Load8(x + h) * scales) * F8::Load(a.gain + h));
+  }
+  for (; h < a.width; ++h) StoreElement(y + h, (LoadElement(x + h) * scale) * a.gain[h]);
+}
+
+template <typename T>
+void NormRow(const RmsNormArgs& a, int64_t t) {
+  for (int g = 0; g < a.groups; ++g) {
+    T* residual = a.residual.data != nullptr ? a.residual.row<T>(t) + g * a.width : nullptr;
+    NormGroup<T>(a, a.x.row<const T>(t) + g * a.width, residual, a.y.row<T>(t) + g * a.width);
+  }
+}
+
+std::string Refuse(const RmsNormArgs& a) { return kRmsNormRef.refuse(a); }
+
+int64_t Units(const RmsNormArgs& a) { return a.x.rows; }
+
+void Run(const RmsNormArgs& a, Slice slice, std::byte*) {
+  for (int64_t t = slice.begin; t < slice.end; ++t) {
+    a.x.dtype == DType::kBF16 ? NormRow<Bf16>(a, t) : NormRow<float>(a, t);
+  }
+}
+
+}  // namespace
+
+extern const Kernel<RmsNormArgs> kRmsNormAvx2{.name = "avx2", .isa = Isa::kAvx2,
+                                              .refuse = Refuse, .units = Units, .run = Run};
+
+}  // namespace weft::kernels
