@@ -1,13 +1,16 @@
 // Matmul by plain weights (BF16, F16, F32), AVX2.
 //
-// Tile: R rows x P panels of 16 outputs in 2RP accumulators, at least 8 wherever the shape allows
-// (an FMA takes 4 cycles, two start per cycle). x is widened to fp32 once per row block and laid
+// Tile: R rows x P panels of 16 outputs in 2RP accumulators, at least 8 (an FMA takes 4 cycles, two
+// start per cycle), but 6 for 3 rows: 12 would not fit beside two panels' weights, and a stream from
+// memory leaves these 6 time enough. x is widened to fp32 once per row block and laid
 // out [k][R], one stream whatever the row stride; each broadcast feeds 2P FMAs. A bf16 pair is
 // split by a mask (odd) and a shift (even).
 #include <immintrin.h>
 
 #include "kernels/matmul/driver.h"
 #include "kernels/matmul/matmul_refuse.h"
+#include "kernels/simd/accumulate.h"
+#include "kernels/simd/unroll.h"
 
 namespace weft::kernels {
 namespace {
@@ -46,40 +49,47 @@ struct WeightsF32 {
 
 template <typename W, int R, int P>
 void DenseTile(const TileArgs& tile) {
-  __m256 acc[R][2 * P];
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < 2 * P; ++c) {
-      acc[r][c] = tile.first ? _mm256_setzero_ps()
-                             : _mm256_loadu_ps(tile.acc + r * tile.acc_stride + c * 8);
-    }
-  }
+  constexpr int kColumns = 2 * P;
+  __m256 acc[R * kColumns];
+  Unroll<R * kColumns>([&](auto i) WEFT_INLINED {
+    constexpr int kRow = i.value / kColumns;
+    constexpr int kColumn = i.value % kColumns;
+    acc[i.value] = tile.first
+                       ? _mm256_setzero_ps()
+                       : _mm256_loadu_ps(tile.acc + kRow * tile.acc_stride + kColumn * 8);
+  });
   const std::byte* w[P];
   const std::byte* next[P];
-  for (int p = 0; p < P; ++p) {
-    w[p] = tile.w[p];
-    next[p] = tile.next[p];
-  }
+  Unroll<P>([&](auto p) WEFT_INLINED {
+    w[p.value] = tile.w[p.value];
+    next[p.value] = tile.next[p.value];
+  });
   const auto* x = reinterpret_cast<const float*>(tile.x);
   const int64_t steps = (tile.inputs + W::kInputs - 1) / W::kInputs;
   for (int64_t s = 0; s < steps; ++s) {
-    for (int p = 0; p < P; ++p) {
-      _mm_prefetch(reinterpret_cast<const char*>(next[p] + s * W::kBytes), _MM_HINT_T0);
-    }
-    for (int which = 0; which < W::kInputs; ++which) {
-      __m256 wide[2 * P];
-      for (int c = 0; c < 2 * P; ++c) wide[c] = W::Load(w[c / 2] + s * W::kBytes, which, c % 2);
-      for (int r = 0; r < R; ++r) {
-        const __m256 xv = _mm256_broadcast_ss(x + W::InputOf(which) * R + r);
-        for (int c = 0; c < 2 * P; ++c) acc[r][c] = _mm256_fmadd_ps(wide[c], xv, acc[r][c]);
-      }
-    }
+    Unroll<P>([&](auto p) WEFT_INLINED {
+      _mm_prefetch(reinterpret_cast<const char*>(next[p.value] + s * W::kBytes), _MM_HINT_T0);
+    });
+    Unroll<W::kInputs>([&](auto which) WEFT_INLINED {
+      // Panel by panel: two weights and one x beside the accumulators fill the 16 registers.
+      Unroll<P>([&](auto p) WEFT_INLINED {
+        const std::byte* at = w[p.value] + s * W::kBytes;
+        const __m256 w0 = W::Load(at, which.value, 0);
+        const __m256 w1 = W::Load(at, which.value, 1);
+        Unroll<R>([&](auto r) WEFT_INLINED {
+          const __m256 xv = _mm256_broadcast_ss(x + W::InputOf(which.value) * R + r.value);
+          Accumulate(acc[r.value * kColumns + 2 * p.value], w0, xv);
+          Accumulate(acc[r.value * kColumns + 2 * p.value + 1], w1, xv);
+        });
+      });
+    });
     x += W::kInputs * R;
   }
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < 2 * P; ++c) {
-      _mm256_storeu_ps(tile.acc + r * tile.acc_stride + c * 8, acc[r][c]);
-    }
-  }
+  Unroll<R * kColumns>([&](auto i) WEFT_INLINED {
+    constexpr int kRow = i.value / kColumns;
+    constexpr int kColumn = i.value % kColumns;
+    _mm256_storeu_ps(tile.acc + kRow * tile.acc_stride + kColumn * 8, acc[i.value]);
+  });
 }
 
 struct Core {
@@ -89,7 +99,7 @@ struct Core {
   static constexpr int kLeafPad = 1;
   static constexpr int64_t kExpandBytes = 0;
 
-  static WEFT_INLINE int Group(int64_t rows) { return rows == 1 ? 4 : rows <= 3 ? 2 : 1; }
+  static WEFT_INLINE int Group(int64_t rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
   static WEFT_INLINE int64_t XBytes(int64_t inputs) { return inputs * 4; }
 
   static void PrepareX(const MatmulArgs& a, int64_t row, int rows, std::byte* to) {
@@ -119,7 +129,6 @@ struct Core {
     switch (rows * 8 + panels) {
       case 8 + 4: return DenseTile<W, 1, 4>(tile);
       case 16 + 2: return DenseTile<W, 2, 2>(tile);
-      case 24 + 2: return DenseTile<W, 3, 2>(tile);
       case 8 + 1: return DenseTile<W, 1, 1>(tile);
       case 16 + 1: return DenseTile<W, 2, 1>(tile);
       case 24 + 1: return DenseTile<W, 3, 1>(tile);

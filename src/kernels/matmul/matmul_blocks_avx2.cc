@@ -5,6 +5,8 @@
 #include "kernels/matmul/blocks_avx2.h"
 #include "kernels/matmul/driver.h"
 #include "kernels/matmul/matmul_refuse.h"
+#include "kernels/simd/accumulate.h"
+#include "kernels/simd/unroll.h"
 
 namespace weft::kernels {
 namespace {
@@ -14,51 +16,48 @@ WEFT_INLINE void ExpandStep(const std::byte* header, const std::byte* step, int 
   constexpr BlockLayout kLayout = BlockLayoutOf(kType);
   for (int half = 0; half < 2; ++half) {
     const StepScales scales = ScalesOf<kType>(header, sub, half);
-#pragma GCC unroll 8
-    for (int quad = 0; quad < 8; ++quad) {
-      const __m256i codes = Quad<kType>(step, quad, half);
-#pragma GCC unroll 4
-      for (int b = 0; b < 4; ++b) {
-        const __m256i top = _mm256_slli_epi32(codes, 24 - 8 * b);
-        const __m256i code = kLayout.bits == 8 ? _mm256_srai_epi32(top, 24)
-                                               : _mm256_srli_epi32(top, 24);
+    Unroll<8>([&](auto quad) WEFT_INLINED {
+      const __m256i codes = Quad<kType>(step, quad.value, half);
+      Unroll<4>([&](auto b) WEFT_INLINED {
+        const __m256i top = _mm256_slli_epi32(codes, 24 - 8 * b.value);
+        const __m256i code =
+            kLayout.bits == 8 ? _mm256_srai_epi32(top, 24) : _mm256_srli_epi32(top, 24);
         const __m256i q = _mm256_sub_epi32(code, _mm256_set1_epi32(kLayout.zero));
-        const F8 weight = F8::Fma({_mm256_cvtepi32_ps(q)}, {scales.scale[quad / 4]}, {scales.min});
-        RoundToBf16(weight).Store(to + (quad * 4 + b) * kPanelOutputs + half * 8);
-      }
-    }
+        const F8 weight =
+            F8::Fma({_mm256_cvtepi32_ps(q)}, {scales.scale[quad.value / 4]}, {scales.min});
+        RoundToBf16(weight).Store(to + (quad.value * 4 + b.value) * kPanelOutputs + half * 8);
+      });
+    });
   }
 }
 
 template <int R>
 void BlocksTile(const TileArgs& tile) {
-  __m256 acc[R][2];
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < 2; ++c) {
-      acc[r][c] = tile.first ? _mm256_setzero_ps()
-                             : _mm256_loadu_ps(tile.acc + r * tile.acc_stride + c * 8);
-    }
-  }
+  __m256 acc[2 * R];
+  Unroll<2 * R>([&](auto i) WEFT_INLINED {
+    acc[i.value] =
+        tile.first ? _mm256_setzero_ps()
+                   : _mm256_loadu_ps(tile.acc + i.value / 2 * tile.acc_stride + i.value % 2 * 8);
+  });
   const auto* w = reinterpret_cast<const float*>(tile.w[0]);
   const auto* x = reinterpret_cast<const float*>(tile.x);
   for (int64_t k = 0; k < tile.inputs; k += 2) {
-    for (int odd = 1; odd >= 0; --odd) {
-      const __m256 w0 = _mm256_load_ps(w + odd * kPanelOutputs);
-      const __m256 w1 = _mm256_load_ps(w + odd * kPanelOutputs + 8);
-      for (int r = 0; r < R; ++r) {
-        const __m256 xv = _mm256_broadcast_ss(x + odd * R + r);
-        acc[r][0] = _mm256_fmadd_ps(w0, xv, acc[r][0]);
-        acc[r][1] = _mm256_fmadd_ps(w1, xv, acc[r][1]);
-      }
-    }
+    Unroll<2>([&](auto which) WEFT_INLINED {
+      constexpr int kInput = 1 - which.value;  // the odd one first
+      const __m256 w0 = _mm256_load_ps(w + kInput * kPanelOutputs);
+      const __m256 w1 = _mm256_load_ps(w + kInput * kPanelOutputs + 8);
+      Unroll<R>([&](auto r) WEFT_INLINED {
+        const __m256 xv = _mm256_broadcast_ss(x + kInput * R + r.value);
+        Accumulate(acc[2 * r.value], w0, xv);
+        Accumulate(acc[2 * r.value + 1], w1, xv);
+      });
+    });
     w += 2 * kPanelOutputs;
     x += 2 * R;
   }
-  for (int r = 0; r < R; ++r) {
-    for (int c = 0; c < 2; ++c) {
-      _mm256_storeu_ps(tile.acc + r * tile.acc_stride + c * 8, acc[r][c]);
-    }
-  }
+  Unroll<2 * R>([&](auto i) WEFT_INLINED {
+    _mm256_storeu_ps(tile.acc + i.value / 2 * tile.acc_stride + i.value % 2 * 8, acc[i.value]);
+  });
 }
 
 struct Core {

@@ -17,6 +17,8 @@
 #include "kernels/matmul/blocks_avx2.h"
 #include "kernels/matmul/driver.h"
 #include "kernels/matmul/matmul_refuse.h"
+#include "kernels/simd/accumulate.h"
+#include "kernels/simd/unroll.h"
 
 namespace weft::kernels {
 namespace {
@@ -41,47 +43,51 @@ constexpr bool HasMin(DType type) {
 // dot[r] = sum over quads [kBegin, kEnd) of code * x, outputs 8*half..+7.
 template <DType kType, int R, int kBegin, int kEnd>
 WEFT_INLINE void Dots(const std::byte* step, int half, const int32_t* x, __m256i* dot) {
-  constexpr int kRun = QuadsPerInt16<kType>() < kEnd - kBegin ? QuadsPerInt16<kType>()
-                                                              : kEnd - kBegin;
+  constexpr int kQuads = kEnd - kBegin;
+  constexpr int kRun = QuadsPerInt16<kType>() < kQuads ? QuadsPerInt16<kType>() : kQuads;
   const __m256i ones = _mm256_set1_epi16(1);
-#pragma GCC unroll 8
-  for (int run = kBegin; run < kEnd; run += kRun) {
+  Unroll<kQuads / kRun>([&](auto run) WEFT_INLINED {
     __m256i sum16[R];
-#pragma GCC unroll 8
-    for (int i = 0; i < kRun; ++i) {
-      const int quad = run + i;
-      const __m256i w = Quad<kType>(step, quad, half);
+    Unroll<kRun>([&](auto i) WEFT_INLINED {
+      constexpr int kQuad = kBegin + run.value * kRun + i.value;
+      const __m256i w = Quad<kType>(step, kQuad, half);
       const __m256i magnitude = kType == DType::kQ8_0 ? _mm256_abs_epi8(w) : w;
-#pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) {
-        __m256i xv = _mm256_set1_epi32(x[quad * R + r]);
+      Unroll<R>([&](auto r) WEFT_INLINED {
+        __m256i xv = _mm256_set1_epi32(x[kQuad * R + r.value]);
         if constexpr (kType == DType::kQ8_0) xv = _mm256_sign_epi8(xv, w);
         const __m256i product = _mm256_maddubs_epi16(magnitude, xv);
-        sum16[r] = i == 0 ? product : _mm256_add_epi16(sum16[r], product);
-      }
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const __m256i sum32 = _mm256_madd_epi16(sum16[r], ones);
-      dot[r] = run == kBegin ? sum32 : _mm256_add_epi32(dot[r], sum32);
-    }
-  }
+        if constexpr (i.value == 0) {
+          sum16[r.value] = product;
+        } else {
+          AddInt16(sum16[r.value], product);
+        }
+        // Widened at once when the run ends here: a second set of registers would spill.
+        if constexpr (i.value + 1 == kRun) {
+          const __m256i sum32 = _mm256_madd_epi16(sum16[r.value], ones);
+          if constexpr (run.value == 0) {
+            dot[r.value] = sum32;
+          } else {
+            AddInt32(dot[r.value], sum32);
+          }
+        }
+      });
+    });
+  });
 }
 
 // acc = fma(f32(dot - correction), scale * da, acc)
-template <int R>
+template <int R, bool kCorrect>
 WEFT_INLINE void Scale(const __m256i* dot, const int32_t* correction, const float* da,
                        __m256 scale, float* acc, int64_t acc_stride) {
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    __m256i exact = dot[r];
-    if (correction != nullptr) {
-      exact = _mm256_sub_epi32(exact, _mm256_set1_epi32(correction[r]));
+  Unroll<R>([&](auto r) WEFT_INLINED {
+    __m256i exact = dot[r.value];
+    if constexpr (kCorrect) {
+      exact = _mm256_sub_epi32(exact, _mm256_set1_epi32(correction[r.value]));
     }
-    const __m256 factor = _mm256_mul_ps(scale, _mm256_broadcast_ss(da + r));
-    float* to = acc + r * acc_stride;
+    const __m256 factor = _mm256_mul_ps(scale, _mm256_broadcast_ss(da + r.value));
+    float* to = acc + r.value * acc_stride;
     _mm256_storeu_ps(to, _mm256_fmadd_ps(_mm256_cvtepi32_ps(exact), factor, _mm256_loadu_ps(to)));
-  }
+  });
 }
 
 template <DType kType, int R>
@@ -93,23 +99,22 @@ WEFT_INLINE void Step(const std::byte* header, const std::byte* step, int sub, i
   __m256i dot[R];
   if constexpr (kType == DType::kQ6_K) {
     Dots<kType, R, 0, 4>(step, half, x, dot);
-    Scale<R>(dot, correction, da, scales.scale[0], acc, acc_stride);
+    Scale<R, true>(dot, correction, da, scales.scale[0], acc, acc_stride);
     Dots<kType, R, 4, 8>(step, half, x, dot);
-    Scale<R>(dot, correction + R, da, scales.scale[1], acc, acc_stride);
-    return;
+    Scale<R, true>(dot, correction + R, da, scales.scale[1], acc, acc_stride);
+  } else {
+    constexpr bool kCorrect = BlockLayoutOf(kType).zero != 0;
+    Dots<kType, R, 0, 8>(step, half, x, dot);
+    Scale<R, kCorrect>(dot, correction, da, scales.scale[0], acc, acc_stride);
   }
-  Dots<kType, R, 0, 8>(step, half, x, dot);
-  Scale<R>(dot, BlockLayoutOf(kType).zero != 0 ? correction : nullptr, da, scales.scale[0], acc,
-           acc_stride);
   if constexpr (HasMin(kType)) {
     const auto* sum = reinterpret_cast<const float*>(x + 11 * R);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const __m256 factor = _mm256_mul_ps(scales.min, _mm256_broadcast_ss(da + r));
-      float* to = acc + r * acc_stride;
+    Unroll<R>([&](auto r) WEFT_INLINED {
+      const __m256 factor = _mm256_mul_ps(scales.min, _mm256_broadcast_ss(da + r.value));
+      float* to = acc + r.value * acc_stride;
       _mm256_storeu_ps(
-          to, _mm256_fmadd_ps(_mm256_broadcast_ss(sum + r), factor, _mm256_loadu_ps(to)));
-    }
+          to, _mm256_fmadd_ps(_mm256_broadcast_ss(sum + r.value), factor, _mm256_loadu_ps(to)));
+    });
   }
 }
 

@@ -1,0 +1,9 @@
+# One program per bench/ops/*_bench.cc: a kernel family against the limits of the machine, which the
+# same program measures.
+file(GLOB benches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bench/ops/*_bench.cc)
+foreach(bench IN LISTS benches)
+  get_filename_component(name ${bench} NAME_WE)
+  add_executable(${name} ${bench})
+  target_link_libraries(${name} PRIVATE weft_kernels)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/bench)
+endforeach()
