@@ -50,9 +50,8 @@ Status EngineImpl::CheckRow(const SampleOut& row) const {
 
 void EngineImpl::AddPromptLogprob(Sequence* s, size_t head) {
   const SampleOut& row = outputs_.rows[head];
-  s->prompt_logprobs.push_back(
-      {.token = {.id = row.id, .logprob = row.logprob, .rank = row.rank},
-       .top = TopOf(head, *s->sampling().prompt_logprobs)});
+  s->prompt_logprobs.push_back({.token = {.id = row.id, .logprob = row.logprob, .rank = row.rank},
+                                .top = TopOf(head, *s->sampling().prompt_logprobs)});
   ++s->prompt_logprobs_known;
 }
 
@@ -77,11 +76,11 @@ void EngineImpl::AddToken(Sequence* s, size_t head, int64_t now_ns) {
   ++live_.generation_tokens;
   if (s->outputs() == 1) {
     live_.prompt_tokens += s->prompt_tokens;
-    live_.time_to_first_token_s.Observe(
-        static_cast<double>(now_ns - s->request->arrival_ns) / kNsPerSecond);
+    live_.time_to_first_token_s.Observe(static_cast<double>(now_ns - s->request->arrival_ns) /
+                                        kNsPerSecond);
   } else {
-    live_.inter_token_latency_s.Observe(
-        static_cast<double>(now_ns - s->last_token_ns) / kNsPerSecond);
+    live_.inter_token_latency_s.Observe(static_cast<double>(now_ns - s->last_token_ns) /
+                                        kNsPerSecond);
   }
   s->last_token_ns = now_ns;
   const FinishReason reason = event.finish;
@@ -95,7 +94,8 @@ std::vector<TokenLogprob> EngineImpl::TopOf(size_t head, int32_t count) const {
   top.reserve(n);
   for (int32_t i = 0; i < n; ++i) {
     const size_t at = head * top_stride_ + i;
-    top.push_back({.id = outputs_.top_ids[at], .logprob = outputs_.top_logprobs[at], .rank = i + 1});
+    top.push_back(
+        {.id = outputs_.top_ids[at], .logprob = outputs_.top_logprobs[at], .rank = i + 1});
   }
   return top;
 }
@@ -145,8 +145,8 @@ void EngineImpl::Forget(Sequence* s, FinishReason reason, int64_t now_ns, bool d
   if (s->queued) queued_.fetch_sub(1, std::memory_order_relaxed);
   if (s->request->deadline_ns != 0) --with_deadline_;
   ++live_.finished[static_cast<size_t>(reason)];
-  live_.e2e_request_latency_s.Observe(
-      static_cast<double>(now_ns - s->request->arrival_ns) / kNsPerSecond);
+  live_.e2e_request_latency_s.Observe(static_cast<double>(now_ns - s->request->arrival_ns) /
+                                      kNsPerSecond);
   live_.request_prompt_tokens.Observe(s->prompt_tokens);
   live_.request_generation_tokens.Observe(s->outputs());
   scheduler_.Remove(s, discard);

@@ -26,9 +26,10 @@ Status CheckBetween(const char* flag, int64_t value, int64_t low, int64_t high, 
 // Also fills in what was left to us.
 Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
   if (limits.vocab_size < 1 || limits.page_tokens < 1 || limits.pages < 2) {
-    return Status::Invalid("the executor has {} token ids, {} pages of {} tokens; need at least "
-                           "1, 2 and 1 (--num-gpu-blocks-override, --block-size)",
-                           limits.vocab_size, limits.pages, limits.page_tokens);
+    return Status::Invalid(
+        "the executor has {} token ids, {} pages of {} tokens; need at least "
+        "1, 2 and 1 (--num-gpu-blocks-override, --block-size)",
+        limits.vocab_size, limits.pages, limits.page_tokens);
   }
   WEFT_RETURN_IF_ERROR(CheckBetween("--max-num-seqs", c->max_num_seqs, 1, limits.rows_max,
                                     "the head rows that the plans were made for"));
@@ -49,14 +50,16 @@ Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
                                     c->long_prefill_token_threshold, 0, INT32_MAX, "0: no cap"));
   if (!c->enable_chunked_prefill) {
     if (c->max_num_batched_tokens < c->max_model_len) {
-      return Status::Invalid("--no-enable-chunked-prefill needs --max-num-batched-tokens ({}) of at "
-                             "least --max-model-len ({})",
-                             c->max_num_batched_tokens, c->max_model_len);
+      return Status::Invalid(
+          "--no-enable-chunked-prefill needs --max-num-batched-tokens ({}) of at "
+          "least --max-model-len ({})",
+          c->max_num_batched_tokens, c->max_model_len);
     }
     if (c->long_prefill_token_threshold > 0) {
-      return Status::Invalid("--long-prefill-token-threshold {} cuts prompts, which "
-                             "--no-enable-chunked-prefill forbids",
-                             c->long_prefill_token_threshold);
+      return Status::Invalid(
+          "--long-prefill-token-threshold {} cuts prompts, which "
+          "--no-enable-chunked-prefill forbids",
+          c->long_prefill_token_threshold);
     }
   }
   if (FindPolicy(c->scheduling_policy) == nullptr) {
@@ -83,9 +86,8 @@ Result<std::unique_ptr<Engine>> Engine::Create(EngineConfig config, plan::Execut
 }
 
 Result<std::unique_ptr<EngineImpl>> EngineImpl::Create(EngineConfig config,
-                                                       plan::Executor* executor,
-                                                       const Clock* clock, LogSink* log,
-                                                       const EngineFaults& faults) {
+                                                       plan::Executor* executor, const Clock* clock,
+                                                       LogSink* log, const EngineFaults& faults) {
   WEFT_RETURN_IF_ERROR(Complete(&config, executor->limits()));
   return std::unique_ptr<EngineImpl>(
       new EngineImpl(std::move(config), executor, clock, log, faults));

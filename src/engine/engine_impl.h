@@ -102,8 +102,8 @@ class EngineImpl final : public Engine {
   std::unordered_map<std::string, std::unique_ptr<Sequence>> sequences_;
   uint64_t next_number_ = 0;
   int32_t with_deadline_ = 0;
-  int top_stride_ = 0;        // of the step's outputs
-  bool hashed_ = false;       // the step's outputs have logits hashes
+  int top_stride_ = 0;   // of the step's outputs
+  bool hashed_ = false;  // the step's outputs have logits hashes
   MetricsSnapshot live_;
 };
 

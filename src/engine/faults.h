@@ -5,9 +5,9 @@
 namespace weft::engine {
 
 struct EngineFaults {
-  int prefix_hash_bits = 128;         // fewer: different contents meet under one hash
-  bool prefix_trusts_hash = false;    // a hit is not compared with the block's own tokens
-  bool stale_page = false;            // the page table misses the blocks that a sequence grows by
+  int prefix_hash_bits = 128;       // fewer: different contents meet under one hash
+  bool prefix_trusts_hash = false;  // a hit is not compared with the block's own tokens
+  bool stale_page = false;          // the page table misses the blocks that a sequence grows by
 };
 
 }  // namespace weft::engine

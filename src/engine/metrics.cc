@@ -35,7 +35,7 @@ void Histogram::Observe(double value) {
 
 MetricsSnapshot MakeMetrics(int32_t max_model_len) {
   MetricsSnapshot m;
-  const std::vector<double> request_s{0.3, 0.5, 0.8, 1,  1.5, 2,   2.5, 5,   10,  15,  20,
+  const std::vector<double> request_s{0.3, 0.5, 0.8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
                                       30,  40,  50,  60, 120, 240, 480, 960, 1920, 7680};
   m.time_to_first_token_s =
       Make({0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75,

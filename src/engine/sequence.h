@@ -26,7 +26,7 @@ struct Sequence {
   int32_t tokens_max = 0;  // the length at which it ends with kLength
   int32_t computed = 0;    // leading tokens whose keys and values are in the blocks
   BlockTable kv;
-  int32_t seat = -1;       // row of the page table while running
+  int32_t seat = -1;  // row of the page table while running
 
   // Sampling state; it outlives a preemption.
   StopMask stop;

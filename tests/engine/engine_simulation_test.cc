@@ -22,8 +22,7 @@ struct Sent {
 HarnessConfig RandomConfig(Rng* rng) {
   HarnessConfig c;
   c.engine.max_num_seqs = 1 + static_cast<int32_t>(rng->Below(8));
-  c.engine.max_num_batched_tokens =
-      c.engine.max_num_seqs + static_cast<int32_t>(rng->Below(40));
+  c.engine.max_num_batched_tokens = c.engine.max_num_seqs + static_cast<int32_t>(rng->Below(40));
   c.engine.enable_prefix_caching = rng->Below(4) != 0;
   c.engine.long_prefill_token_threshold = rng->Below(3) == 0 ? 5 : 0;
   c.engine.scheduling_policy = rng->Below(2) == 0 ? "fcfs" : "priority";
@@ -32,8 +31,8 @@ HarnessConfig RandomConfig(Rng* rng) {
   c.executor.limits.rows_max = c.engine.max_num_seqs + static_cast<int32_t>(rng->Below(4));
   c.executor.limits.page_tokens = 1 << rng->Below(4);
   const int32_t tokens = 48 + static_cast<int32_t>(rng->Below(80));
-  c.executor.limits.pages = 1 + (tokens + c.executor.limits.page_tokens - 1) /
-                                    c.executor.limits.page_tokens;
+  c.executor.limits.pages =
+      1 + (tokens + c.executor.limits.page_tokens - 1) / c.executor.limits.page_tokens;
   c.executor.limits.positions_max = 49;
   return c;
 }

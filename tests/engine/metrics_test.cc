@@ -69,8 +69,9 @@ TEST(Metrics, CountsOfAServedLoadAddUp) {
   EXPECT_DOUBLE_EQ(m.iteration_tokens.sum, static_cast<double>(m.tokens_scheduled));
   EXPECT_DOUBLE_EQ(m.request_prompt_tokens.sum, static_cast<double>(prompt_tokens));
   EXPECT_EQ(m.prefix_cache_queries, prompt_tokens);
-  EXPECT_NEAR(m.step_s, static_cast<double>(m.steps) * 1e-3 +
-                            static_cast<double>(m.tokens_scheduled) * 1e-5, 1e-9)
+  EXPECT_NEAR(m.step_s,
+              static_cast<double>(m.steps) * 1e-3 + static_cast<double>(m.tokens_scheduled) * 1e-5,
+              1e-9)
       << "the virtual clock moves in the executor only";
   EXPECT_EQ(m.host_s, 0);
   EXPECT_EQ(m.requests_running + m.requests_waiting, 0);

@@ -128,14 +128,21 @@ inline std::vector<int32_t> Expect(const HashModel& model, std::vector<int32_t> 
       bias_ids.push_back(id);
       bias.push_back(value);
     }
-    SampleRow row{.temperature = p.temperature, .top_p = p.top_p, .min_p = p.min_p,
-                  .top_k = p.top_k, .repetition_penalty = p.repetition_penalty,
+    SampleRow row{.temperature = p.temperature,
+                  .top_p = p.top_p,
+                  .min_p = p.min_p,
+                  .top_k = p.top_k,
+                  .repetition_penalty = p.repetition_penalty,
                   .presence_penalty = p.presence_penalty,
-                  .frequency_penalty = p.frequency_penalty, .seed = seed,
+                  .frequency_penalty = p.frequency_penalty,
+                  .seed = seed,
                   .position = static_cast<uint32_t>(tokens.size()),
-                  .seen_ids = seen_ids.data(), .seen_counts = seen_counts.data(),
-                  .seen = static_cast<int32_t>(seen_ids.size()), .bias_ids = bias_ids.data(),
-                  .bias = bias.data(), .biases = static_cast<int32_t>(bias_ids.size())};
+                  .seen_ids = seen_ids.data(),
+                  .seen_counts = seen_counts.data(),
+                  .seen = static_cast<int32_t>(seen_ids.size()),
+                  .bias_ids = bias_ids.data(),
+                  .bias = bias.data(),
+                  .biases = static_cast<int32_t>(bias_ids.size())};
     if (static_cast<int32_t>(output.size()) < p.min_tokens) {
       row.banned = banned_ids.data();
       row.banned_count = static_cast<int32_t>(banned_ids.size());

@@ -2,8 +2,8 @@
 //
 // It keeps a KV cache of cells (token, position, hash of all before). A stale, foreign or evicted
 // page changes every hash after it, so it changes the tokens; and most such reads are also counted
-// as violations where they happen. What a request must answer can be computed without it (Expect()).
-// Thread: as plan::Executor. A step allocates nothing in greedy mode.
+// as violations where they happen. What a request must answer can be computed without it
+// (Expect()). Thread: as plan::Executor. A step allocates nothing in greedy mode.
 #pragma once
 
 #include <algorithm>
@@ -80,8 +80,8 @@ struct HashModel {
     std::vector<double> weights;
     double total = 0;
     for (int32_t id : order) {
-      weights.push_back(std::exp((static_cast<double>(logits[id]) - logits[order[0]]) /
-                                 row.temperature));
+      weights.push_back(
+          std::exp((static_cast<double>(logits[id]) - logits[order[0]]) / row.temperature));
       total += weights.back();
     }
     double kept = 0;
@@ -98,8 +98,12 @@ struct HashModel {
 };
 
 struct HashExecutorConfig {
-  plan::ExecutorLimits limits{.vocab_size = 64, .tokens_max = 64, .rows_max = 16,
-                              .positions_max = 256, .page_tokens = 4, .pages = 65,
+  plan::ExecutorLimits limits{.vocab_size = 64,
+                              .tokens_max = 64,
+                              .rows_max = 16,
+                              .positions_max = 256,
+                              .page_tokens = 4,
+                              .pages = 65,
                               .top_logprobs_max = 5};
   uint64_t model_seed = 1;
   ManualClock* clock = nullptr;  // moved by each step, if given
@@ -156,7 +160,7 @@ class HashExecutor final : public plan::Executor {
   uint64_t tokens() const { return tokens_; }
   uint64_t greedy_steps() const { return greedy_steps_; }
   uint64_t sample_steps() const { return sample_steps_; }
-  uint64_t shared_steps() const { return shared_steps_; }  // with more than one request
+  uint64_t shared_steps() const { return shared_steps_; }            // with more than one request
   uint64_t headless_segments() const { return headless_segments_; }  // chunks but the last
   size_t tokens_in_step_max() const { return tokens_in_step_max_; }
   uint64_t violations() const { return violations_; }
@@ -196,8 +200,9 @@ class HashExecutor final : public plan::Executor {
       }
       for (int32_t i = 0; i < s.rows; ++i, ++row) {
         const int32_t position = s.position_begin + i;
-        const int64_t slot = static_cast<int64_t>(s.pages[position / l.page_tokens]) *
-                                 l.page_tokens + position % l.page_tokens;
+        const int64_t slot =
+            static_cast<int64_t>(s.pages[position / l.page_tokens]) * l.page_tokens +
+            position % l.page_tokens;
         if (in.ids[row] < 0 || in.ids[row] >= l.vocab_size) return Status::Invalid("id");
         if (in.positions[row] != position) return Status::Invalid("position of row {}", row);
         if (in.slots[row] != slot) return Status::Invalid("slot of row {}", row);

@@ -21,8 +21,8 @@ KvCache::Match KvCache::Find(std::span<const int32_t> tokens, int32_t limit,
   ExtendHashes(tokens, full, salt, table);
   int32_t before = 0;
   while (match.blocks < full) {
-    before = prefix_.Find(table->hashes[match.blocks], before, BlockTokens(tokens, match.blocks),
-                          salt);
+    before =
+        prefix_.Find(table->hashes[match.blocks], before, BlockTokens(tokens, match.blocks), salt);
     if (before == 0) break;
     found_.push_back(before);
     ++match.blocks;
@@ -88,8 +88,8 @@ void KvCache::Discard(BlockTable* table) {
   Release(table);
 }
 
-void KvCache::ExtendHashes(std::span<const int32_t> tokens, int32_t blocks,
-                           const std::string& salt, BlockTable* table) const {
+void KvCache::ExtendHashes(std::span<const int32_t> tokens, int32_t blocks, const std::string& salt,
+                           BlockTable* table) const {
   for (auto i = static_cast<int32_t>(table->hashes.size()); i < blocks; ++i) {
     const Hash128Value* before = i == 0 ? nullptr : &table->hashes[i - 1];
     table->hashes.push_back(prefix_.Chain(before, BlockTokens(tokens, i), salt));

@@ -20,7 +20,7 @@ namespace weft::engine {
 struct BlockTable {
   std::vector<int32_t> blocks;
   std::vector<Hash128Value> hashes;  // of the leading full blocks, made once
-  int32_t published = 0;           // leading blocks that are in the prefix cache
+  int32_t published = 0;             // leading blocks that are in the prefix cache
   // Changes whenever an entry changes that was there before; appending keeps it. With the size it
   // says exactly what a copy has to rewrite.
   uint64_t generation = 0;

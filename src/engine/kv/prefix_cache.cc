@@ -44,8 +44,7 @@ bool PrefixCache::Same(int32_t block, int32_t before, std::span<const int32_t> t
                        const std::string& salt) const {
   const Entry& entry = entries_[block];
   if (entry.before != before) return false;
-  if (before == 0 ? entry.salt != salt
-                  : entry.before_generation != entries_[before].generation) {
+  if (before == 0 ? entry.salt != salt : entry.before_generation != entries_[before].generation) {
     return false;
   }
   const auto own = tokens_.begin() + static_cast<ptrdiff_t>(block) * page_tokens_;

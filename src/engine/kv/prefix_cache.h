@@ -1,12 +1,11 @@
 // Which full block holds the keys and values of which token prefix.
 //
-// The index is a chained 128-bit hash, but a hash is never trusted: a block keeps its own token ids,
-// its salt and the block before it, and a hit compares all three. By induction over the chain a hit
-// is the same prefix exactly, whatever collides.
-// Thread: engine only. Invariant: the block before a findable block is findable, or the block is
-// unreachable; a block is removed before its page is granted again. Nothing allocates after
-// construction but a salt longer than a std::string holds in place.
-// Source: vLLM's prefix caching; CVE-2025-25183 for why the comparison.
+// The index is a chained 128-bit hash, but a hash is never trusted: a block keeps its own token
+// ids, its salt and the block before it, and a hit compares all three. By induction over the chain
+// a hit is the same prefix exactly, whatever collides. Thread: engine only. Invariant: the block
+// before a findable block is findable, or the block is unreachable; a block is removed before its
+// page is granted again. Nothing allocates after construction but a salt longer than a std::string
+// holds in place. Source: vLLM's prefix caching; CVE-2025-25183 for why the comparison.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@ class PrefixCache {
 
   // The hash of a full block after `before` (none: the first block, which the salt enters).
   Hash128Value Chain(const Hash128Value* before, std::span<const int32_t> tokens,
-                   const std::string& salt) const;
+                     const std::string& salt) const;
 
   // The block that holds `tokens` after block `before` (0: at position 0); 0 when there is none.
   int32_t Find(const Hash128Value& hash, int32_t before, std::span<const int32_t> tokens,
@@ -48,7 +47,7 @@ class PrefixCache {
     uint32_t generation = 0;  // counts Remove(): what was inserted "after me" then is not mine now
     int32_t next = 0;         // in its bucket
     bool findable = false;
-    std::string salt;         // of first blocks only
+    std::string salt;  // of first blocks only
   };
   std::span<int32_t> TokensOf(int32_t block) {
     return {tokens_.data() + static_cast<size_t>(block) * page_tokens_,

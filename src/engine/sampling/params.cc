@@ -57,8 +57,7 @@ Status CheckLengths(const Request& request, const RequestLimits& limits) {
         prompt, limits.max_model_len - 1, limits.max_model_len);
   }
   // The last token's keys and values are never needed.
-  const int64_t needed =
-      std::min<int64_t>(prompt + p.max_tokens, limits.max_model_len) - 1;
+  const int64_t needed = std::min<int64_t>(prompt + p.max_tokens, limits.max_model_len) - 1;
   if (needed > limits.kv_tokens) {
     return Status::Invalid(
         "prompt {} + max_tokens {} need {} cached tokens; the whole KV cache holds {} "
@@ -70,8 +69,8 @@ Status CheckLengths(const Request& request, const RequestLimits& limits) {
 
 Status CheckBias(const SamplingParams& p, int32_t vocab_size) {
   if (p.logit_bias.size() > kLogitBiasMax) {
-    return Status::Invalid("logit_bias has {} entries; at most {} are allowed",
-                           p.logit_bias.size(), kLogitBiasMax);
+    return Status::Invalid("logit_bias has {} entries; at most {} are allowed", p.logit_bias.size(),
+                           kLogitBiasMax);
   }
   std::vector<int32_t> ids;
   for (const auto& [id, bias] : p.logit_bias) {
@@ -111,8 +110,8 @@ Status Validate(const Request& request, const RequestLimits& limits) {
   WEFT_RETURN_IF_ERROR(CheckIds("stop_token_ids", p.stop_token_ids, limits.vocab_size));
   WEFT_RETURN_IF_ERROR(CheckBias(p, limits.vocab_size));
   WEFT_RETURN_IF_ERROR(CheckLogprobs("logprobs", p.logprobs, limits.top_logprobs_max));
-  WEFT_RETURN_IF_ERROR(CheckLogprobs("prompt_logprobs", p.prompt_logprobs,
-                                     limits.top_logprobs_max));
+  WEFT_RETURN_IF_ERROR(
+      CheckLogprobs("prompt_logprobs", p.prompt_logprobs, limits.top_logprobs_max));
   return Status::Ok();
 }
 

@@ -79,8 +79,9 @@ void Scheduler::ServeRunning(bool decodes, Budget* budget) {
   }
   // Decodes all get their token whatever the order (max_num_seqs <= budget); prefills do not.
   if (!decodes) {
-    std::sort(order_.begin(), order_.end(),
-              [this](const Sequence* a, const Sequence* b) { return config_.policy->before(*a, *b); });
+    std::sort(order_.begin(), order_.end(), [this](const Sequence* a, const Sequence* b) {
+      return config_.policy->before(*a, *b);
+    });
   }
   for (Sequence* s : order_) {
     if (s->seat < 0) continue;  // preempted by one before it
@@ -108,7 +109,8 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
   while (waiting_.size() > deferred && budget->tokens > 0 &&
          static_cast<int32_t>(running_.size()) < config_.max_num_seqs) {
     Sequence* s = waiting_[waiting_.size() - 1 - deferred];
-    // One token is always computed, for its logits; prompt logprobs need all that are not yet known.
+    // One token is always computed, for its logits; prompt logprobs need all that are not yet
+    // known.
     const int32_t limit = std::min(s->length() - 1, s->first_head_position());
     KvCache::Match match;
     while (true) {

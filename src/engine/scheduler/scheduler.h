@@ -1,13 +1,13 @@
 // Who is in the next step, with how many tokens.
 //
-// There is no prefill or decode phase: a sequence has `computed` of `length` tokens and a step gives
-// it some of the difference. Decodes go first (so each gets its token in every step), then running
-// prefills in the policy's order, then waiting sequences, under one budget of tokens and one of
-// head rows. When blocks run out the last in the policy's order is preempted by recomputation.
-// Thread: engine only. Nothing allocates in Plan() unless a sequence starts, waits or ends.
-// Invariants: a step never exceeds its budgets; a sequence is waiting or running, never both; the
-// first in order always gets its blocks, so some sequence always ends.
-// Source: the behaviours of vLLM v1 in spec/engine.md 4.1 - 4.4.
+// There is no prefill or decode phase: a sequence has `computed` of `length` tokens and a step
+// gives it some of the difference. Decodes go first (so each gets its token in every step), then
+// running prefills in the policy's order, then waiting sequences, under one budget of tokens and
+// one of head rows. When blocks run out the last in the policy's order is preempted by
+// recomputation. Thread: engine only. Nothing allocates in Plan() unless a sequence starts, waits
+// or ends. Invariants: a step never exceeds its budgets; a sequence is waiting or running, never
+// both; the first in order always gets its blocks, so some sequence always ends. Source: the
+// behaviours of vLLM v1 in spec/engine.md 4.1 - 4.4.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,8 @@ class Scheduler {
   // Whether a running sequence is about to compute the block that `waiting` would miss first: then
   // it waits and shares that block instead of computing the same (n choices of one prompt).
   bool IsBeingComputed(const Sequence& waiting, int32_t found, int32_t limit) const;
-  // Preempts one running sequence for `waiting`, which lacks `missing` blocks, if the policy lets it.
+  // Preempts one running sequence for `waiting`, which lacks `missing` blocks, if the policy lets
+  // it.
   bool Displace(const Sequence& waiting, int32_t missing, Budget* budget);
   Sequence* LastRunning() const;
   void Preempt(Sequence* victim, Budget* budget);
@@ -81,8 +82,8 @@ class Scheduler {
   std::vector<Sequence*> running_;  // in order of admission
   std::vector<Sequence*> waiting_;  // the next one at the back
   std::vector<Sequence*> step_;
-  std::vector<Sequence*> order_;    // of the pass over running_
-  bool preempted_ = false;          // in this step
+  std::vector<Sequence*> order_;  // of the pass over running_
+  bool preempted_ = false;        // in this step
   uint64_t preemptions_ = 0;
   uint64_t prefix_queries_ = 0;
   uint64_t prefix_hits_ = 0;

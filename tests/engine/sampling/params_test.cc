@@ -53,13 +53,31 @@ TEST(Params, EveryBadValueIsRefusedByName) {
       {"min_tokens", [](Request* r) { r->sampling.min_tokens = -1; }},
       {"min_tokens", [](Request* r) { r->sampling.min_tokens = 9; }},
       {"stop_token_ids[0]", [](Request* r) { r->sampling.stop_token_ids = {151645}; }},
-      {"stop_token_ids[1]", [](Request* r) { r->sampling.stop_token_ids = {0, -3}; }},
+      {"stop_token_ids[1]",
+       [](Request* r) {
+         r->sampling.stop_token_ids = {0, -3};
+       }},
       {"stop_token_ids", [](Request* r) { r->sampling.stop_token_ids.assign(129, 1); }},
-      {"logit_bias", [](Request* r) { r->sampling.logit_bias = {{64, 1}}; }},
-      {"logit_bias", [](Request* r) { r->sampling.logit_bias = {{-1, 1}}; }},
-      {"logit_bias", [&](Request* r) { r->sampling.logit_bias = {{1, nan}}; }},
-      {"logit_bias", [](Request* r) { r->sampling.logit_bias = {{1, 100.5f}}; }},
-      {"twice", [](Request* r) { r->sampling.logit_bias = {{1, 1}, {2, 1}, {1, 2}}; }},
+      {"logit_bias",
+       [](Request* r) {
+         r->sampling.logit_bias = {{64, 1}};
+       }},
+      {"logit_bias",
+       [](Request* r) {
+         r->sampling.logit_bias = {{-1, 1}};
+       }},
+      {"logit_bias",
+       [&](Request* r) {
+         r->sampling.logit_bias = {{1, nan}};
+       }},
+      {"logit_bias",
+       [](Request* r) {
+         r->sampling.logit_bias = {{1, 100.5f}};
+       }},
+      {"twice",
+       [](Request* r) {
+         r->sampling.logit_bias = {{1, 1}, {2, 1}, {1, 2}};
+       }},
       {"logprobs", [](Request* r) { r->sampling.logprobs = 6; }},
       {"logprobs", [](Request* r) { r->sampling.logprobs = -1; }},
       {"prompt_logprobs", [](Request* r) { r->sampling.prompt_logprobs = 6; }},

@@ -14,10 +14,10 @@ class Bench {
   Bench(SchedulerConfig config, KvCacheConfig cache)
       : cache_(cache),
         slots_(config.max_num_seqs, 64, cache.page_tokens, {}),
-        scheduler_((config.policy = config.policy ? config.policy : &kFcfs,
-                    config.rows_max = config.rows_max ? config.rows_max : config.max_num_seqs,
-                    config),
-                   &cache_, &slots_) {}
+        scheduler_(
+            (config.policy = config.policy ? config.policy : &kFcfs,
+             config.rows_max = config.rows_max ? config.rows_max : config.max_num_seqs, config),
+            &cache_, &slots_) {}
 
   Sequence* Add(std::vector<int32_t> prompt, int32_t priority = 0) {
     Sequence& s = all_.emplace_back();
