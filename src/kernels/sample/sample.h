@@ -2,9 +2,11 @@
 //
 // Order, as vLLM v1: allowed/banned ids and min-tokens mask, logit bias, repetition / presence /
 // frequency penalties, temperature, min-p, top-k, top-p, draw. Candidates are sorted by
-// (logit descending, id ascending); probabilities are exp(x - max) summed in that order. The draw
-// is a pure function of (seed, choice, position, kind): stateless, the same under any batch.
-// temperature == 0: argmax of the processed logits. Source: docs/numerics.md 12; spec of vLLM v1.
+// (logit descending, id ascending); weights are exp(x - max) as integers of 2^-40, whose sums depend
+// on no order. What ties with the k-th stays in top-k; top-p cuts ties by id. The draw is a pure
+// function of (seed, choice, position, kind): stateless, the same under any batch.
+// temperature < 1e-5: argmax of the processed logits. No candidate: id -1. has_nan: a NaN among the
+// raw logits, or a largest raw logit that is infinite. logprobs < 0: logprob and rank are 0. Source: docs/numerics.md 12; spec of vLLM v1.
 #pragma once
 
 #include "kernels/kernel.h"
