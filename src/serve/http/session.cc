@@ -1,3 +1,5 @@
+#include "serve/http/coroutine_clang14.h"  // first
+
 #include "serve/http/session.h"
 
 #include <fmt/format.h>

@@ -1,0 +1,89 @@
+"""Starts one `weft serve` for all client tests.
+
+WEFT_BIN names the binary (build/release/weft), WEFT_MODEL what --model gets; without a model the
+tests are skipped. The server is given a free port of loopback and a second served name.
+"""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START_SECONDS = 120
+
+
+class Serve:
+    def __init__(self, port, process):
+        self.port = port
+        self.process = process
+        self.url = f"http://127.0.0.1:{port}"
+        self.model = "weft-test"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def start(binary, model, log, extra=()):
+    port = free_port()
+    command = [str(binary), "serve", "--model", model, "--host", "127.0.0.1", "--port", str(port),
+               "--served-model-name", "weft-test", *extra]
+    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
+            return Serve(port, process)
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.1)
+    process.kill()
+    raise RuntimeError("the server did not become healthy")
+
+
+def stop(serve):
+    serve.process.send_signal(signal.SIGTERM)
+    try:
+        return serve.process.wait(timeout=40)
+    except subprocess.TimeoutExpired:
+        serve.process.kill()
+        raise
+
+
+@pytest.fixture(scope="session")
+def launch(tmp_path_factory):
+    binary = pathlib.Path(os.environ.get("WEFT_BIN", ROOT / "build/release/weft"))
+    model = os.environ.get("WEFT_MODEL")
+    if not model:
+        pytest.skip("WEFT_MODEL is not set")
+    assert binary.exists(), f"{binary} does not exist; set WEFT_BIN"
+    folder = tmp_path_factory.mktemp("serve")
+    count = 0
+
+    def run(extra=()):
+        nonlocal count
+        count += 1
+        path = folder / f"serve{count}.log"
+        try:
+            return start(binary, model, path.open("wb"), extra)
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}\n{path.read_text(errors='replace')}") from None
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def server(launch):
+    serve = launch()
+    yield serve
+    assert stop(serve) == 0, "after SIGTERM the server must exit with 0"
