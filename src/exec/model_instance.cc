@@ -28,9 +28,7 @@ int64_t AvailableBytes() {
 
 }  // namespace
 
-Result<std::unique_ptr<ModelInstance>> ModelInstance::Create(const io::Checkpoint& checkpoint, ExecConfig config,
-                                                             LogSink* log) {
-  auto self = std::make_unique<ModelInstance>();
+Status ModelInstance::Prepare(const io::Checkpoint& checkpoint, ExecConfig config, int* cores) {
   const io::ModelConfig& model_config = checkpoint.config();
   if (config.ranks < 1) return Status::Invalid("--tensor-parallel-size {} must be at least 1", config.ranks);
   if (config.page_tokens < 16 || config.page_tokens % 16 != 0) {
@@ -57,21 +55,37 @@ Result<std::unique_ptr<ModelInstance>> ModelInstance::Create(const io::Checkpoin
   } else {
     workers = std::max<int>(1, static_cast<int>(topology.cores.size()) / config.ranks);
   }
-  WEFT_ASSIGN_OR_RETURN(self->cores_, device::AssignCores(topology, config.ranks, workers));
-  self->workers_ = workers;
-  self->config_ = std::move(config);
+  WEFT_ASSIGN_OR_RETURN(cores_, device::AssignCores(topology, config.ranks, workers));
+  workers_ = workers;
+  config_ = std::move(config);
   comm::ThreadFabric::Options fabric;
-  fabric.workers.assign(self->config_.ranks, workers);
-  fabric.spin_ns = self->cores_.oversubscribed ? 0 : device::kSpinNs;
-  WEFT_ASSIGN_OR_RETURN(self->fabric_, comm::ThreadFabric::Create(fabric));
-  std::vector<int> all(self->config_.ranks);
-  for (int r = 0; r < self->config_.ranks; ++r) all[r] = r;
-  WEFT_ASSIGN_OR_RETURN(const int group, self->fabric_->AddGroup(all));
+  fabric.workers.assign(config_.ranks, workers);
+  fabric.spin_ns = cores_.oversubscribed ? 0 : device::kSpinNs;
+  WEFT_ASSIGN_OR_RETURN(fabric_, comm::ThreadFabric::Create(fabric));
+  std::vector<int> all(config_.ranks);
+  for (int r = 0; r < config_.ranks; ++r) all[r] = r;
+  WEFT_ASSIGN_OR_RETURN(const int group, fabric_->AddGroup(all));
   WEFT_CHECK(group == 0, "the group of all ranks is {}", group);
 
-  WEFT_RETURN_IF_ERROR(self->BuildPlans(checkpoint, *model));
+  *cores = static_cast<int>(topology.cores.size());
+  return BuildPlans(checkpoint, *model);
+}
+
+Result<std::unique_ptr<ModelInstance>> ModelInstance::Plan(const io::Checkpoint& checkpoint, ExecConfig config) {
+  auto self = std::make_unique<ModelInstance>();
+  int cores = 0;
+  WEFT_RETURN_IF_ERROR(self->Prepare(checkpoint, std::move(config), &cores));
+  return self;
+}
+
+Result<std::unique_ptr<ModelInstance>> ModelInstance::Create(const io::Checkpoint& checkpoint, ExecConfig config,
+                                                             LogSink* log) {
+  auto self = std::make_unique<ModelInstance>();
+  const io::ModelConfig& model_config = checkpoint.config();
+  int cores = 0;
+  WEFT_RETURN_IF_ERROR(self->Prepare(checkpoint, std::move(config), &cores));
   std::vector<const Graph*> graphs{&self->bodies_[0].plan.graph, &self->heads_[0][0].plan.graph};
-  WEFT_ASSIGN_OR_RETURN(self->weights_, Weights::Load(checkpoint, graphs, std::min<int>(static_cast<int>(topology.cores.size()), 16), self->config_.progress));
+  WEFT_ASSIGN_OR_RETURN(self->weights_, Weights::Load(checkpoint, graphs, std::min(cores, 16), self->config_.progress));
   WEFT_ASSIGN_OR_RETURN(const std::vector<double> inverse,
                         models::ScaleRopeFrequencies(checkpoint, kernels::RopeInverseFrequencies(model_config.rope.theta, static_cast<int>(model_config.rope.dims))));
   self->FillRope(inverse, self->config_.positions_max);

@@ -59,6 +59,9 @@ class ModelInstance {
   static Result<std::unique_ptr<ModelInstance>> Create(const io::Checkpoint& checkpoint, ExecConfig config,
                                                        LogSink* log);
 
+  // Cores and plans alone: what `weft explain` prints. Nothing can be run.
+  static Result<std::unique_ptr<ModelInstance>> Plan(const io::Checkpoint& checkpoint, ExecConfig config);
+
   const ExecConfig& config() const { return config_; }
   const plan::ExecutorLimits& limits() const { return limits_; }
   const device::CoreAssignment& cores() const { return cores_; }
@@ -80,6 +83,7 @@ class ModelInstance {
 
  private:
   static int HeadIndex(plan::HeadMode mode, bool hash) { return (mode == plan::HeadMode::kSample ? 1 : 0) + (hash ? 2 : 0); }
+  Status Prepare(const io::Checkpoint& checkpoint, ExecConfig config, int* cores);
   Status BuildPlans(const io::Checkpoint& checkpoint, const models::Model& model);
   Status AllocateMemory(const io::Checkpoint& checkpoint, LogSink* log);
   void FillRope(const std::vector<double>& inverse, int64_t positions);

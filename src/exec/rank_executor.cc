@@ -187,6 +187,12 @@ Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkp
   return std::unique_ptr<plan::Executor>(new ReferenceExecutor(std::move(instance)));
 }
 
+Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, bool head, int32_t rows) {
+  WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Plan(checkpoint, config));
+  BoundPlan& bound = head ? instance->head(rows, HeadMode::kGreedy, false) : instance->body(rows);
+  return std::move(bound.plan);
+}
+
 const ModelInstance& InstanceOf(const plan::Executor& executor) {
   return static_cast<const InstanceExecutor&>(executor).instance();
 }

@@ -17,7 +17,10 @@ Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint&
 Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkpoint& checkpoint, ExecConfig config,
                                                                 LogSink* log);
 
-// The instance behind either, for explain and tests.
+// The plan that would run, without loading a weight.
+Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, bool head, int32_t rows);
+
+// The instance behind either, for benches and tests.
 const ModelInstance& InstanceOf(const plan::Executor& executor);
 
 }  // namespace weft::exec

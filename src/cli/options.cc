@@ -1,0 +1,188 @@
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace weft::cli {
+namespace {
+
+Status BadValue(std::string_view flag, const std::string& value, std::string_view wants) {
+  return Status::Invalid("{} '{}': {}", flag, value, wants);
+}
+
+Result<std::pair<std::string, std::string>> NameValue(const std::string& text, std::string_view flag) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) return BadValue(flag, text, "name=value wanted");
+  return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
+}
+
+}  // namespace
+
+void AddModelFlags(CLI::App& app, ModelFlags* f) {
+  app.add_option("model_tag,--model", f->model, "directory with config.json, .gguf file, or a name in the Hugging Face cache");
+  app.add_option("--tokenizer", f->tokenizer, "take tokenizer and chat template from this directory or .gguf");
+  app.add_option("--revision", f->revision, "of a name in the cache")->capture_default_str();
+  app.add_option("--chat-template", f->chat_template, "file with a Jinja chat template");
+  app.add_option("--dtype", f->dtype, "auto (bfloat16), bfloat16 or float32")->capture_default_str();
+  app.add_option("--activation-dtype", f->activation_dtype, "inputs of quantised weights: int8 or bf16")->capture_default_str();
+  app.add_option("--tensor-parallel-size", f->tensor_parallel_size, "ranks (-tp)")->capture_default_str();
+  app.add_option("--threads", f->threads, "compute threads of all ranks; 0: every core")->capture_default_str();
+  app.add_option("--max-model-len", f->max_model_len, "longest prompt + answer; 0 or auto: the model's")->capture_default_str();
+  app.add_option("--max-num-batched-tokens", f->max_num_batched_tokens, "tokens of one step")->capture_default_str();
+  app.add_option("--max-num-seqs", f->max_num_seqs, "requests of one step")->capture_default_str();
+  app.add_option("--block-size", f->block_size, "tokens of a KV block, a multiple of 16")->capture_default_str();
+  app.add_option("--kv-cache-memory-bytes", f->kv_cache_memory_bytes, "of all ranks; 0: by memory and --max-num-seqs")->capture_default_str();
+  app.add_flag("--enforce-eager", f->enforce_eager, "plans without passes and chaining");
+  app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", f->enable_prefix_caching, "share KV blocks of equal prefixes (default on)");
+  app.add_flag("--enable-chunked-prefill,!--no-enable-chunked-prefill", f->enable_chunked_prefill, "cut prompts to the token budget (default on)");
+  app.add_option("--long-prefill-token-threshold", f->long_prefill_token_threshold, "tokens of one prompt per step; 0: no cap")->capture_default_str();
+  app.add_option("--scheduling-policy", f->scheduling_policy, "fcfs or priority")->capture_default_str();
+  app.add_option("--max-num-queued-reqs", f->max_num_queued_reqs, "waiting requests before 429")->capture_default_str();
+  app.add_option("--seed", f->seed, "of the generator that seeds requests without one")->capture_default_str();
+  app.add_option("--wait-timeout", f->wait_timeout_s, "seconds after which a rank that does not arrive ends the step")->capture_default_str();
+  app.add_option("--opt", f->opt, "name=on|off|auto: one optimisation");
+  app.add_option("--impl", f->impl, "family=name: force a kernel, as matmul=ref");
+  app.add_option("--isa", f->isa, "at most: avx2, avx512, avx512vnni, avx512bf16")->capture_default_str();
+  app.add_flag("--reference", f->reference, "run the contracts on virtual ranks, one thread (slow)");
+}
+
+Result<int64_t> ParseSize(const std::string& text, std::string_view flag) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || value < 0) return BadValue(flag, text, "a number, as 4096, 32k (thousands) or 32K (1024s)");
+  const std::string_view suffix(rest, static_cast<size_t>(end - rest));
+  constexpr std::pair<std::string_view, int64_t> kUnits[] = {
+      {"", 1}, {"k", 1000}, {"m", 1000000}, {"g", 1000000000}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}};
+  for (const auto& [name, factor] : kUnits) {
+    if (suffix != name) continue;
+    if (value > INT64_MAX / factor) return BadValue(flag, text, "too large");
+    return value * factor;
+  }
+  return BadValue(flag, text, "unknown unit; k, m, g are decimal, K, M, G binary");
+}
+
+Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f) {
+  exec::ExecConfig config;
+  config.ranks = f.tensor_parallel_size;
+  config.threads = f.threads;
+  if (config.ranks < 1 || config.ranks > 64) return Status::Invalid("--tensor-parallel-size {} must be 1 to 64", config.ranks);
+  if (config.threads < 0 || config.threads > 1024) return Status::Invalid("--threads {} must be 0 to 1024", config.threads);
+  if (f.dtype == "auto" || f.dtype == "bfloat16" || f.dtype == "bf16") {
+    config.model_dtype = DType::kBF16;
+  } else if (f.dtype == "float32" || f.dtype == "float") {
+    config.model_dtype = DType::kF32;
+  } else {
+    return BadValue("--dtype", f.dtype, "auto, bfloat16 or float32");
+  }
+  if (f.activation_dtype != "int8" && f.activation_dtype != "bf16") return BadValue("--activation-dtype", f.activation_dtype, "int8 or bf16");
+  config.int8_activations = f.activation_dtype == "int8";
+  WEFT_ASSIGN_OR_RETURN(const int64_t tokens, ParseSize(f.max_num_batched_tokens, "--max-num-batched-tokens"));
+  if (tokens < 1 || tokens > 65536) return Status::Invalid("--max-num-batched-tokens {} must be 1 to 65536", tokens);
+  config.tokens_max = static_cast<int32_t>(tokens);
+  if (f.max_num_seqs < 1 || f.max_num_seqs > 4096) return Status::Invalid("--max-num-seqs {} must be 1 to 4096", f.max_num_seqs);
+  config.rows_max = f.max_num_seqs;
+  if (f.max_model_len != "auto" && f.max_model_len != "-1") {
+    WEFT_ASSIGN_OR_RETURN(const int64_t length, ParseSize(f.max_model_len, "--max-model-len"));
+    if (length > INT32_MAX) return Status::Invalid("--max-model-len {} is too large", length);
+    config.positions_max = static_cast<int32_t>(length);
+  }
+  config.page_tokens = f.block_size;
+  WEFT_ASSIGN_OR_RETURN(config.kv_bytes, ParseSize(f.kv_cache_memory_bytes, "--kv-cache-memory-bytes"));
+  config.compile.eager = f.enforce_eager;
+  if (f.enforce_eager) config.each_rows_max = 0;
+  if (!(f.wait_timeout_s > 0 && f.wait_timeout_s <= 86400)) return Status::Invalid("--wait-timeout {} must be above 0 and at most 86400 seconds", f.wait_timeout_s);
+  config.wait_timeout_ns = static_cast<int64_t>(f.wait_timeout_s * 1e9);
+  for (const std::string& text : f.opt) {
+    WEFT_ASSIGN_OR_RETURN(const auto pair, NameValue(text, "--opt"));
+    std::string names = "chain_steps";
+    bool known = pair.first == "chain_steps";
+    for (const graph::Pass& pass : graph::AllPasses()) {
+      known = known || pass.name == pair.first;
+      names += fmt::format(", {}", pass.name);
+    }
+    if (!known) return BadValue("--opt", text, fmt::format("there are {}", names));
+    graph::Switch value = graph::Switch::kAuto;
+    if (pair.second == "on") value = graph::Switch::kOn;
+    else if (pair.second == "off") value = graph::Switch::kOff;
+    else if (pair.second != "auto") return BadValue("--opt", text, "on, off or auto");
+    config.compile.switches[pair.first] = value;
+    if (pair.first == "chain_steps" && value == graph::Switch::kOff) config.each_rows_max = 0;
+  }
+  for (const std::string& text : f.impl) {
+    WEFT_ASSIGN_OR_RETURN(auto pair, NameValue(text, "--impl"));
+    config.impl[pair.first] = pair.second;
+  }
+  constexpr std::pair<std::string_view, kernels::Isa> kIsas[] = {
+      {"auto", kernels::Isa::kAvx512Bf16}, {"portable", kernels::Isa::kPortable}, {"avx2", kernels::Isa::kAvx2},
+      {"avx512", kernels::Isa::kAvx512}, {"avx512vnni", kernels::Isa::kAvx512Vnni}, {"avx512bf16", kernels::Isa::kAvx512Bf16}};
+  const auto isa = std::find_if(std::begin(kIsas), std::end(kIsas), [&](const auto& i) { return i.first == f.isa; });
+  if (isa == std::end(kIsas)) return BadValue("--isa", f.isa, "auto, portable, avx2, avx512, avx512vnni or avx512bf16");
+  config.isa_max = isa->second;
+  config.reference = f.reference;
+  return config;
+}
+
+Result<engine::EngineConfig> EngineConfigOf(const ModelFlags& f, std::vector<int32_t> eos) {
+  engine::EngineConfig config;
+  WEFT_ASSIGN_OR_RETURN(const int64_t tokens, ParseSize(f.max_num_batched_tokens, "--max-num-batched-tokens"));
+  config.max_num_batched_tokens = static_cast<int32_t>(tokens);
+  config.max_num_seqs = std::min(f.max_num_seqs, config.max_num_batched_tokens);
+  config.enable_prefix_caching = f.enable_prefix_caching;
+  config.enable_chunked_prefill = f.enable_chunked_prefill;
+  config.long_prefill_token_threshold = f.long_prefill_token_threshold;
+  config.scheduling_policy = f.scheduling_policy;
+  config.queue_max = f.max_num_queued_reqs;
+  config.eos_token_ids = std::move(eos);
+  config.seed = f.seed;
+  return config;
+}
+
+std::vector<std::string> Normalise(int argc, char** argv) {
+  // Short flags of vLLM that have more than one letter.
+  const std::map<std::string, std::string> kShort = {{"-tp", "--tensor-parallel-size"}, {"-tp-size", "--tensor-parallel-size"}};
+  std::vector<std::string> out;
+  for (int i = 1; i < argc; ++i) {
+    std::string arg = argv[i];
+    const size_t equals = arg.find('=');
+    std::string name = arg.substr(0, equals);
+    if (const auto known = kShort.find(name); known != kShort.end()) name = known->second;
+    if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '_', '-');
+    out.push_back(equals == std::string::npos ? name : name + arg.substr(equals));
+    if (name == "--") {
+      for (++i; i < argc; ++i) out.push_back(argv[i]);
+    }
+  }
+  return out;
+}
+
+std::string NearestFlag(const CLI::App& app, const std::string& unknown) {
+  const std::string name = unknown.substr(0, unknown.find('='));
+  const auto distance = [](const std::string& a, const std::string& b) {
+    std::vector<size_t> row(b.size() + 1);
+    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+    for (size_t i = 1; i <= a.size(); ++i) {
+      size_t diagonal = row[0];
+      row[0] = i;
+      for (size_t j = 1; j <= b.size(); ++j) {
+        const size_t up = row[j];
+        row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+        diagonal = up;
+      }
+    }
+    return row[b.size()];
+  };
+  std::string best;
+  size_t least = name.size() / 2 + 1;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& lname : option->get_lnames()) {
+      const size_t d = distance(name, "--" + lname);
+      if (d < least) least = d, best = "--" + lname;
+    }
+  }
+  return best;
+}
+
+}  // namespace weft::cli

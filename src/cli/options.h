@@ -1,0 +1,65 @@
+// Words on a command line, as option structs: vLLM's flags by their names, and ours. The only reader
+// of the environment (WEFT_* and the few that users of Hugging Face and vLLM set).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "exec/model_instance.h"
+#include "serve/service.h"
+
+namespace CLI {
+class App;
+}
+
+namespace weft::cli {
+
+// What every command that runs a model takes.
+struct ModelFlags {
+  std::string model;                 // --model or the first argument
+  std::string tokenizer;             // --tokenizer: another directory or .gguf for the text side
+  std::string revision = "main";
+  std::string chat_template;         // --chat-template: a file
+  std::string dtype = "auto";
+  std::string activation_dtype = "int8";
+  int tensor_parallel_size = 1;
+  int threads = 0;
+  std::string max_model_len = "0";   // also "auto", "32k", "32K"
+  std::string max_num_batched_tokens = "2048";
+  int max_num_seqs = 128;
+  int block_size = 16;
+  std::string kv_cache_memory_bytes = "0";
+  bool enforce_eager = false;
+  bool enable_prefix_caching = true;
+  bool enable_chunked_prefill = true;
+  int long_prefill_token_threshold = 0;
+  std::string scheduling_policy = "fcfs";
+  int max_num_queued_reqs = 1024;
+  uint64_t seed = 0;
+  double wait_timeout_s = 60;
+  std::vector<std::string> opt;      // --opt name=on|off|auto
+  std::vector<std::string> impl;     // --impl family=name
+  std::string isa = "auto";          // --isa avx2|avx512|...: at most this
+  bool reference = false;            // --reference: contracts on virtual ranks
+};
+
+void AddModelFlags(CLI::App& app, ModelFlags* flags);
+
+// Errors: kInvalid naming the flag, its value and what it takes.
+Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& flags);
+Result<engine::EngineConfig> EngineConfigOf(const ModelFlags& flags, std::vector<int32_t> eos);
+
+// "32k" = 32,000, "32K" = 32,768 (vLLM), plain numbers; `flag` for the message.
+Result<int64_t> ParseSize(const std::string& text, std::string_view flag);
+
+// argv as CLI11 likes it: dashes for underscores in flag names, -tp and its kind spelled out.
+std::vector<std::string> Normalise(int argc, char** argv);
+// The known flag that is nearest to an unknown one, or "".
+std::string NearestFlag(const CLI::App& app, const std::string& unknown);
+
+}  // namespace weft::cli
