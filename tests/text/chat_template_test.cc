@@ -1,3 +1,4 @@
+// Covers src/text/jinja/
 #include "text/chat_template.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Covers src/text/added_tokens.cc src/text/bpe.cc src/text/pre_tokenizer.cc src/text/pre_tokenizer_names.cc
 #include "text/tokenizer.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The filters: `value | name(args)`.
+// The filters: `value | name(args)`.  One file, since each is a few lines and the table at the end is
+// what one looks for.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
