@@ -13,7 +13,8 @@ namespace {
 constexpr std::chrono::milliseconds kSweepEvery{500};
 
 TextOptions TextOptionsOf(const CommonParams& params) {
-  return {.stop = params.stop, .include_stop = params.include_stop,
+  return {.stop = params.stop,
+          .include_stop = params.include_stop,
           .skip_special_tokens = params.skip_special_tokens,
           .min_tokens = params.sampling.min_tokens};
 }
@@ -26,8 +27,7 @@ TokenProb ProbOf(const text::Tokenizer& tokenizer, const engine::TokenLogprob& l
 
 Answers::Answers(Context context)
     : context_(std::move(context)),
-      hub_(std::make_shared<EventHub>(
-          [this] { context_.http->Post([this] { TakeEvents(); }); })) {}
+      hub_(std::make_shared<EventHub>([this] { context_.http->Post([this] { TakeEvents(); }); })) {}
 
 Answers::~Answers() { hub_->Close(); }
 
@@ -158,13 +158,14 @@ void Answers::Take(Answer& answer, Choice& choice, engine::TokenEvent event) {
 
 void Answers::TakePromptLogprobs(const Answer& answer, Choice& choice,
                                  const engine::TokenEvent& event) {
-  const auto prompt = static_cast<size_t>(choice.piece.index) /
-                      static_cast<size_t>(answer.plan.params.n);
+  const auto prompt =
+      static_cast<size_t>(choice.piece.index) / static_cast<size_t>(answer.plan.params.n);
   const text::Tokenizer& tokenizer = *context_.tokenizer;
   std::vector<LogprobEntry>& out = choice.piece.logprobs;
-  out.push_back({.chosen = {.bytes = std::string(tokenizer.TokenBytes(answer.plan.prompts[prompt][0])),
-                            .logprob = std::nullopt},
-                 .top = {}});
+  out.push_back(
+      {.chosen = {.bytes = std::string(tokenizer.TokenBytes(answer.plan.prompts[prompt][0])),
+                  .logprob = std::nullopt},
+       .top = {}});
   for (const engine::PromptLogprob& position : event.prompt_logprobs) {
     LogprobEntry entry{.chosen = ProbOf(tokenizer, position.token), .top = {}};
     for (const auto& top : position.top) entry.top.push_back(ProbOf(tokenizer, top));
@@ -185,7 +186,8 @@ void Answers::Flush(uint64_t id) {
       return Fail(id, FromStatus(choice->text.error()));
     }
     // Only we abort, and then we no longer listen; an abort that is heard is the engine's end.
-    if (finish == engine::FinishReason::kAbort) return Fail(id, FromStatus(Status::Cancelled("ended")));
+    if (finish == engine::FinishReason::kAbort)
+      return Fail(id, FromStatus(Status::Cancelled("ended")));
     all_ended = all_ended && choice->text.ended();
   }
   if (!answer.streaming) {
@@ -208,8 +210,8 @@ void Answers::Flush(uint64_t id) {
     next.with_token_ids = choice->piece.with_token_ids;
     next.text_offset = choice->piece.text_offset;
     for (const LogprobEntry& entry : choice->piece.logprobs) {
-      next.text_offset += static_cast<int64_t>(
-          text::CountCodePoints(text::ReplaceInvalidUtf8(entry.chosen.bytes)));
+      next.text_offset +=
+          static_cast<int64_t>(text::CountCodePoints(text::ReplaceInvalidUtf8(entry.chosen.bytes)));
     }
     Piece piece = std::exchange(choice->piece, std::move(next));
     for (const Json& chunk : answer.plan.format->Chunks(answer.plan.head, std::move(piece))) {
@@ -221,7 +223,8 @@ void Answers::Flush(uint64_t id) {
 
 bool Answers::Send(Answer& answer, const Json& chunk) {
   answer.last_write = Clock::now();
-  if (!answer.plan.params.continuous_usage) return answer.exchange->Write(SseEvent(DumpJson(chunk)));
+  if (!answer.plan.params.continuous_usage)
+    return answer.exchange->Write(SseEvent(DumpJson(chunk)));
   Json with_usage = chunk;
   with_usage.Set("usage", ToJson(UsageOf(answer)));
   return answer.exchange->Write(SseEvent(DumpJson(with_usage)));
@@ -232,7 +235,8 @@ Usage Answers::UsageOf(const Answer& answer) const {
   const auto n = static_cast<size_t>(answer.plan.params.n);
   for (size_t p = 0; p < answer.plan.prompts.size(); ++p) {
     usage.prompt_tokens += static_cast<int64_t>(answer.plan.prompts[p].size());
-    if (p * n < answer.choices.size()) usage.cached_tokens += answer.choices[p * n]->text.cached_tokens();
+    if (p * n < answer.choices.size())
+      usage.cached_tokens += answer.choices[p * n]->text.cached_tokens();
   }
   for (const auto& choice : answer.choices) usage.completion_tokens += choice->text.tokens();
   return usage;
@@ -268,7 +272,8 @@ void Answers::Fail(uint64_t id, const ApiError& error) {
   Answer& answer = *it->second;
   AbortRequests(answer);
   if (answer.streaming) {
-    if (answer.exchange->Write(SseEvent(DumpJson(ToJson(error)))) && answer.exchange->Write(kSseDone)) {
+    if (answer.exchange->Write(SseEvent(DumpJson(ToJson(error)))) &&
+        answer.exchange->Write(kSseDone)) {
       answer.exchange->End();
     }
   } else {
@@ -304,10 +309,10 @@ void Answers::Remove(uint64_t id) {
   const Answer& answer = *it->second;
   if (!answer.choices.empty()) {
     const Usage usage = UsageOf(answer);
-    context_.log->Debug("{}: {} prompt, {} generated tokens, {} ms", answer.plan.head.id,
-                        usage.prompt_tokens, usage.completion_tokens,
-                        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - answer.begun)
-                            .count());
+    context_.log->Debug(
+        "{}: {} prompt, {} generated tokens, {} ms", answer.plan.head.id, usage.prompt_tokens,
+        usage.completion_tokens,
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - answer.begun).count());
   }
   answers_.erase(it);
   context_.in_flight->Remove();

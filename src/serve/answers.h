@@ -33,7 +33,7 @@ struct AnswerPlan {
   CommonParams params;
   std::vector<std::vector<int32_t>> prompts;
   std::vector<std::string> echo;  // text to put before the answer, per prompt; or empty
-  bool prompt_only = false;          // echo with max_tokens 0: nothing is generated
+  bool prompt_only = false;       // echo with max_tokens 0: nothing is generated
 };
 
 class Answers {
@@ -65,12 +65,13 @@ class Answers {
  private:
   using Clock = std::chrono::steady_clock;
   struct Choice {
-    Choice(const text::Tokenizer& tokenizer, TextOptions options) : text(tokenizer, std::move(options)) {}
+    Choice(const text::Tokenizer& tokenizer, TextOptions options)
+        : text(tokenizer, std::move(options)) {}
     TextStream text;
     std::string request_id;
-    Piece piece;                 // not yet sent
-    bool opened = false;         // its first chunk is out
-    bool closed = false;         // its last chunk is out
+    Piece piece;          // not yet sent
+    bool opened = false;  // its first chunk is out
+    bool closed = false;  // its last chunk is out
     bool touched = false;
   };
   struct Answer {
@@ -79,7 +80,7 @@ class Answers {
     std::vector<std::unique_ptr<Choice>> choices;
     Clock::time_point begun;
     Clock::time_point last_write;
-    bool streaming = false;      // the stream's head is out
+    bool streaming = false;  // the stream's head is out
     bool touched = false;
   };
   using Map = std::unordered_map<uint64_t, std::unique_ptr<Answer>>;

@@ -17,9 +17,9 @@ namespace weft::serve {
 
 struct TextOptions {
   std::vector<std::string> stop;
-  bool include_stop = false;         // the stop string, or the stop token's text, is shown
+  bool include_stop = false;  // the stop string, or the stop token's text, is shown
   bool skip_special_tokens = true;
-  int32_t min_tokens = 0;            // no stop string ends the text before
+  int32_t min_tokens = 0;  // no stop string ends the text before
 };
 
 class TextStream {
@@ -34,7 +34,9 @@ class TextStream {
   bool ended() const { return finish_ != engine::FinishReason::kNone; }
   engine::FinishReason finish() const { return finish_; }
   // Which stop string, or which stop token, if one it was.
-  const std::string* stop_string() const { return stop_index_ ? &options_.stop[*stop_index_] : nullptr; }
+  const std::string* stop_string() const {
+    return stop_index_ ? &options_.stop[*stop_index_] : nullptr;
+  }
   std::optional<int32_t> stop_token() const { return stop_token_; }
   const Status& error() const { return error_; }
 

@@ -77,7 +77,8 @@ std::string PrometheusText(const engine::MetricsSnapshot& m, const ServeCounts& 
              m.kv_cache_usage);
   text.Counter("vllm:num_preemptions_total", "Requests taken out of the batch for want of memory.",
                n(m.preemptions));
-  text.Counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.", n(m.prompt_tokens));
+  text.Counter("vllm:prompt_tokens_total", "Prompt tokens, computed or cached.",
+               n(m.prompt_tokens));
   text.Counter("vllm:generation_tokens_total", "Tokens generated.", n(m.generation_tokens));
   text.Counter("vllm:prefix_cache_queries_total", "Tokens looked up in the prefix cache.",
                n(m.prefix_cache_queries));

@@ -16,8 +16,8 @@ struct ServeCounts {
   uint64_t http_requests_2xx = 0;
   uint64_t http_requests_4xx = 0;
   uint64_t http_requests_5xx = 0;
-  uint64_t disconnects = 0;       // requests ended because their client went away
-  uint64_t connections = 0;       // open now
+  uint64_t disconnects = 0;  // requests ended because their client went away
+  uint64_t connections = 0;  // open now
 };
 
 inline constexpr std::string_view kPrometheusContentType =

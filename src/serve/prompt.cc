@@ -12,14 +12,16 @@ namespace weft::serve {
 std::optional<ApiError> PromptBuilder::FromText(std::string_view text, bool add_special_tokens,
                                                 std::vector<int32_t>* ids) const {
   const auto tokens_max = static_cast<size_t>(max_model_len);
-  auto encoded = tokenizer->Encode(text, {.add_special_tokens = add_special_tokens,
-                                          .tokens_max = tokens_max});
+  auto encoded =
+      tokenizer->Encode(text, {.add_special_tokens = add_special_tokens, .tokens_max = tokens_max});
   if (!encoded.ok()) {
-    return ApiError{.status = 400,
-                    .message = fmt::format("The prompt has more tokens than this model's context of {}.",
-                                           max_model_len),
-                    .param = "prompt", .code = "context_length_exceeded",
-                    .numbers = {{"max_model_len", max_model_len}}};
+    return ApiError{
+        .status = 400,
+        .message = fmt::format("The prompt has more tokens than this model's context of {}.",
+                               max_model_len),
+        .param = "prompt",
+        .code = "context_length_exceeded",
+        .numbers = {{"max_model_len", max_model_len}}};
   }
   if (encoded->empty()) return BadField("prompt", "The prompt is empty.");
   *ids = std::move(*encoded);
@@ -29,9 +31,11 @@ std::optional<ApiError> PromptBuilder::FromText(std::string_view text, bool add_
 std::optional<ApiError> PromptBuilder::Render(const ChatRequest& chat, std::string* text) const {
   if (chat_template == nullptr) {
     return ApiError{.status = 400,
-                    .message = "The model has no chat template; use /v1/completions, or start the "
-                               "server with --chat-template.",
-                    .param = "messages", .code = "no_chat_template"};
+                    .message =
+                        "The model has no chat template; use /v1/completions, or start the "
+                        "server with --chat-template.",
+                    .param = "messages",
+                    .code = "no_chat_template"};
   }
   Json context;
   context.Set("messages", chat.messages);
@@ -62,7 +66,8 @@ std::optional<ApiError> PromptBuilder::Render(const ChatRequest& chat, std::stri
   return std::nullopt;
 }
 
-std::optional<ApiError> PromptBuilder::FromChat(const ChatRequest& chat, std::vector<int32_t>* ids) const {
+std::optional<ApiError> PromptBuilder::FromChat(const ChatRequest& chat,
+                                                std::vector<int32_t>* ids) const {
   std::string text;
   if (auto error = Render(chat, &text)) return error;
   auto error = FromText(text, chat.add_special_tokens, ids);
@@ -74,14 +79,16 @@ std::optional<ApiError> PromptBuilder::CheckIds(std::span<const int32_t> ids,
                                                 std::string_view param) const {
   for (const int32_t id : ids) {
     if (id >= 0 && id < vocab_size) continue;
-    return BadField(param, fmt::format("{} holds the token id {}, but the vocabulary has {} tokens.",
-                                       param, id, vocab_size));
+    return BadField(
+        param, fmt::format("{} holds the token id {}, but the vocabulary has {} tokens.", param, id,
+                           vocab_size));
   }
   return std::nullopt;
 }
 
-std::optional<ApiError> PromptBuilder::FitAnswer(size_t prompt_tokens, std::optional<int32_t> otherwise,
-                                                 bool clamp, CommonParams* params) const {
+std::optional<ApiError> PromptBuilder::FitAnswer(size_t prompt_tokens,
+                                                 std::optional<int32_t> otherwise, bool clamp,
+                                                 CommonParams* params) const {
   engine::SamplingParams& sampling = params->sampling;
   if (auto error = CheckIds(sampling.stop_token_ids, "stop_token_ids")) return error;
   for (const auto& [id, bias] : sampling.logit_bias) {

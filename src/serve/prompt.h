@@ -35,8 +35,8 @@ struct PromptBuilder {
   std::optional<ApiError> CheckIds(std::span<const int32_t> ids, std::string_view param) const;
   // Sampling ids, and max_tokens against what the prompt leaves: filled in if it was not given,
   // refused (or cut, with `clamp`) if it does not fit.
-  std::optional<ApiError> FitAnswer(size_t prompt_tokens, std::optional<int32_t> otherwise, bool clamp,
-                                    CommonParams* params) const;
+  std::optional<ApiError> FitAnswer(size_t prompt_tokens, std::optional<int32_t> otherwise,
+                                    bool clamp, CommonParams* params) const;
 };
 
 }  // namespace weft::serve

@@ -1,3 +1,4 @@
+// Longer than most because it is the table of all routes with what each does.
 #include "serve/service.h"
 
 #include <fmt/format.h>
@@ -57,7 +58,8 @@ Status CheckOptions(const ServeOptions& options) {
     if (key.empty()) return Status::Invalid("--api-key is empty");
   }
   const int32_t stops = options.request.stop_strings_max;
-  if (stops < 0 || stops > 16) return Status::Invalid("--max-stop-strings {} is not in 0..16", stops);
+  if (stops < 0 || stops > 16)
+    return Status::Invalid("--max-stop-strings {} is not in 0..16", stops);
   return Status::Ok();
 }
 
@@ -65,7 +67,9 @@ class ServerImpl final : public Server {
  public:
   ServerImpl(ServeOptions options, engine::Engine* engine, const text::Tokenizer* tokenizer,
              const text::ChatTemplate* chat_template, LogSink* log)
-      : options_(std::move(options)), engine_(engine), log_(log),
+      : options_(std::move(options)),
+        engine_(engine),
+        log_(log),
         rules_{.limits = options_.request, .defaults = options_.sampling} {
     builder_.tokenizer = tokenizer;
     builder_.chat_template = chat_template;
@@ -73,8 +77,10 @@ class ServerImpl final : public Server {
         options_.max_model_len > 0 ? options_.max_model_len : engine->config().max_model_len;
     builder_.vocab_size = options_.vocab_size > 0 ? options_.vocab_size
                                                   : static_cast<int32_t>(tokenizer->vocab_size());
-    models_ = {.names = options_.served_model_names, .max_model_len = builder_.max_model_len,
-               .vocab_size = builder_.vocab_size, .created = std::time(nullptr)};
+    models_ = {.names = options_.served_model_names,
+               .max_model_len = builder_.max_model_len,
+               .vocab_size = builder_.vocab_size,
+               .created = std::time(nullptr)};
     if (options_.system_fingerprint.empty()) {
       options_.system_fingerprint = fmt::format("weft-{}", options_.version);
     }
@@ -96,22 +102,27 @@ class ServerImpl final : public Server {
       ++count;
       router_->Decorate(request, response);
     };
-    WEFT_ASSIGN_OR_RETURN(http_, HttpServer::Create({.host = options_.host, .port = options_.port,
-                                                     .limits = options_.http},
-                                                    std::move(handlers), log_));
+    WEFT_ASSIGN_OR_RETURN(
+        http_,
+        HttpServer::Create({.host = options_.host, .port = options_.port, .limits = options_.http},
+                           std::move(handlers), log_));
     if (!http_->loopback() && options_.api_keys.empty() && !options_.insecure_no_auth) {
       return Status::Invalid(
           "--host {} can be reached from other machines and there is no --api-key; give one, or "
           "--insecure-no-auth if everybody may ask",
           options_.host);
     }
-    answers_ = std::make_unique<Answers>(Answers::Context{
-        .http = http_.get(), .engine = engine_, .tokenizer = builder_.tokenizer, .log = log_,
-        .in_flight = &in_flight_, .limits = options_.request});
-    router_ = std::make_unique<Router>(
-        AccessRules{.api_keys = options_.api_keys, .allowed_origins = options_.allowed_origins,
-                    .host_names = options_.allowed_hosts, .check_host = http_->loopback()},
-        ErrorOf);
+    answers_ = std::make_unique<Answers>(Answers::Context{.http = http_.get(),
+                                                          .engine = engine_,
+                                                          .tokenizer = builder_.tokenizer,
+                                                          .log = log_,
+                                                          .in_flight = &in_flight_,
+                                                          .limits = options_.request});
+    router_ = std::make_unique<Router>(AccessRules{.api_keys = options_.api_keys,
+                                                   .allowed_origins = options_.allowed_origins,
+                                                   .host_names = options_.allowed_hosts,
+                                                   .check_host = http_->loopback()},
+                                       ErrorOf);
     AddRoutes();
     return Status::Ok();
   }
@@ -152,7 +163,8 @@ class ServerImpl final : public Server {
 
  private:
   void AddRoutes();
-  void Get(std::string path, std::function<HttpResponse(const HttpRequest&)> answer, bool open = false);
+  void Get(std::string path, std::function<HttpResponse(const HttpRequest&)> answer,
+           bool open = false);
   // `answer` runs on a worker.
   void Post(std::string path, std::function<HttpResponse(const std::string& body)> answer);
   void OnWorker(std::shared_ptr<Exchange> exchange,
@@ -179,8 +191,8 @@ class ServerImpl final : public Server {
   const CompletionFormat completion_format_;
   InFlight in_flight_;
   std::atomic<bool> draining_{false};
-  ServeCounts counts_;              // the loop's
-  uint64_t health_steps_ = 0;       // the loop's: steps when health last saw them move, and when
+  ServeCounts counts_;         // the loop's
+  uint64_t health_steps_ = 0;  // the loop's: steps when health last saw them move, and when
   Clock::time_point health_moved_{};
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<Router> router_;
@@ -191,25 +203,31 @@ class ServerImpl final : public Server {
 
 void ServerImpl::Get(std::string path, std::function<HttpResponse(const HttpRequest&)> answer,
                      bool open) {
-  router_->Add({.method = "GET", .path = std::move(path), .open = open,
+  router_->Add({.method = "GET",
+                .path = std::move(path),
+                .open = open,
                 .handle = [answer = std::move(answer)](std::shared_ptr<Exchange> exchange) {
                   exchange->Send(answer(exchange->request()));
                 }});
 }
 
 void ServerImpl::Post(std::string path, std::function<HttpResponse(const std::string&)> answer) {
-  router_->Add({.method = "POST", .path = std::move(path),
+  router_->Add({.method = "POST",
+                .path = std::move(path),
                 .handle = [this, answer = std::move(answer)](std::shared_ptr<Exchange> exchange) {
                   auto body = std::make_shared<std::string>(std::move(exchange->request().body));
                   OnWorker(std::move(exchange), [this, answer, body] {
                     auto response = std::make_shared<HttpResponse>(answer(*body));
-                    return [this, response](uint64_t id) { answers_->Reply(id, std::move(*response)); };
+                    return [this, response](uint64_t id) {
+                      answers_->Reply(id, std::move(*response));
+                    };
                   });
                 }});
 }
 
 void ServerImpl::AddRoutes() {
-  Get("/health", [this](const HttpRequest&) { return Health(false); }, true);
+  Get(
+      "/health", [this](const HttpRequest&) { return Health(false); }, true);
   Get("/ping", [this](const HttpRequest&) { return Health(false); });
   Get("/ready", [this](const HttpRequest&) { return Health(true); });
   Get("/version", [this](const HttpRequest&) {
@@ -229,8 +247,8 @@ void ServerImpl::AddRoutes() {
     counts_.connections = http_->connections();
     HttpResponse response;
     response.content_type = std::string(kPrometheusContentType);
-    response.body = PrometheusText(engine_->Metrics(), counts_, models_.names.front(),
-                                   models_.max_model_len);
+    response.body =
+        PrometheusText(engine_->Metrics(), counts_, models_.names.front(), models_.max_model_len);
     return response;
   });
   for (const Api api : {Api::kChat, Api::kCompletion}) {
@@ -245,8 +263,8 @@ void ServerImpl::AddRoutes() {
   for (const char* path : {"/apply-template", "/v1/chat/completions/render"}) {
     Post(path, [this](const std::string& body) { return RenderTemplate(body); });
   }
-  for (const char* path : {"/v1/embeddings", "/v1/responses", "/v1/messages", "/rerank", "/v1/rerank",
-                           "/score", "/v1/score", "/classify", "/pooling"}) {
+  for (const char* path : {"/v1/embeddings", "/v1/responses", "/v1/messages", "/rerank",
+                           "/v1/rerank", "/score", "/v1/score", "/classify", "/pooling"}) {
     router_->Add({.method = "POST", .path = path, .handle = [](std::shared_ptr<Exchange> exchange) {
                     exchange->Send(ToResponse({.status = 501,
                                                .message = "This endpoint is not implemented.",
@@ -256,7 +274,8 @@ void ServerImpl::AddRoutes() {
 }
 
 HttpResponse ServerImpl::Health(bool ready) {
-  if (draining_.load(std::memory_order_relaxed)) return ErrorOf(503, "The server is shutting down.");
+  if (draining_.load(std::memory_order_relaxed))
+    return ErrorOf(503, "The server is shutting down.");
   if (!engine_->Health().ok()) return ErrorOf(503, "The engine has failed.");
   const engine::MetricsSnapshot metrics = engine_->Metrics();
   const auto now = Clock::now();
@@ -302,37 +321,39 @@ std::string ServerImpl::CacheSalt(const HttpRequest& request) const {
 void ServerImpl::Generate(std::shared_ptr<Exchange> exchange, Api api) {
   HttpRequest& request = exchange->request();
   auto body = std::make_shared<std::string>(std::move(request.body));
-  OnWorker(std::move(exchange), [this, api, body, request_id = request.id,
-                                 salt = CacheSalt(request)]() -> std::function<void(uint64_t)> {
-    auto plan = std::make_shared<AnswerPlan>();
-    const std::optional<ApiError> error = MakePlan(api, *body, plan.get());
-    body->clear();
-    body->shrink_to_fit();
-    if (error) {
-      return [this, error](uint64_t id) { answers_->Reply(id, ToResponse(*error)); };
-    }
-    plan->head.id = fmt::format("{}{}", plan->format->id_prefix(), request_id);
-    plan->head.model =
-        plan->params.model.empty() ? models_.names.front() : plan->params.model;
-    plan->head.fingerprint = options_.system_fingerprint;
-    plan->head.created = std::time(nullptr);
-    plan->params.cache_salt = salt + plan->params.cache_salt;
-    if (!plan->params.unknown.empty()) {
-      std::string names;
-      for (const std::string& name : plan->params.unknown) names += " " + Echo(name);
-      log_->Debug("{}: unknown fields were left alone:{}", plan->head.id, names);
-    }
-    return [this, plan](uint64_t id) { answers_->Begin(id, std::move(*plan)); };
-  });
+  OnWorker(std::move(exchange),
+           [this, api, body, request_id = request.id,
+            salt = CacheSalt(request)]() -> std::function<void(uint64_t)> {
+             auto plan = std::make_shared<AnswerPlan>();
+             const std::optional<ApiError> error = MakePlan(api, *body, plan.get());
+             body->clear();
+             body->shrink_to_fit();
+             if (error) {
+               return [this, error](uint64_t id) { answers_->Reply(id, ToResponse(*error)); };
+             }
+             plan->head.id = fmt::format("{}{}", plan->format->id_prefix(), request_id);
+             plan->head.model =
+                 plan->params.model.empty() ? models_.names.front() : plan->params.model;
+             plan->head.fingerprint = options_.system_fingerprint;
+             plan->head.created = std::time(nullptr);
+             plan->params.cache_salt = salt + plan->params.cache_salt;
+             if (!plan->params.unknown.empty()) {
+               std::string names;
+               for (const std::string& name : plan->params.unknown) names += " " + Echo(name);
+               log_->Debug("{}: unknown fields were left alone:{}", plan->head.id, names);
+             }
+             return [this, plan](uint64_t id) { answers_->Begin(id, std::move(*plan)); };
+           });
 }
 
 std::optional<ApiError> ServerImpl::ParseBody(const std::string& body, Json* json) const {
   auto parsed = ParseJson(body, {.bytes_max = options_.http.body_bytes_max + 1,
                                  .depth_max = options_.request.json_depth_max});
   if (!parsed.ok()) {
-    return ApiError{.status = 400,
-                    .message = fmt::format("The body is not the JSON we take: {}", parsed.status().message()),
-                    .code = "invalid_json"};
+    return ApiError{
+        .status = 400,
+        .message = fmt::format("The body is not the JSON we take: {}", parsed.status().message()),
+        .code = "invalid_json"};
   }
   *json = std::move(*parsed);
   return std::nullopt;
@@ -343,7 +364,8 @@ std::optional<ApiError> ServerImpl::CheckModel(const std::string& model) const {
   return UnknownModel(model, models_.names);
 }
 
-std::optional<ApiError> ServerImpl::MakePlan(Api api, const std::string& body, AnswerPlan* plan) const {
+std::optional<ApiError> ServerImpl::MakePlan(Api api, const std::string& body,
+                                             AnswerPlan* plan) const {
   Json json;
   if (auto error = ParseBody(body, &json)) return error;
   return api == Api::kChat ? PlanChat(json, plan) : PlanCompletion(json, plan);
@@ -355,7 +377,8 @@ std::optional<ApiError> ServerImpl::PlanChat(const Json& body, AnswerPlan* plan)
   if (auto error = CheckModel(chat.common.model)) return error;
   std::vector<int32_t> ids;
   if (auto error = builder_.FromChat(chat, &ids)) return error;
-  if (auto error = builder_.FitAnswer(ids.size(), std::nullopt, options_.clamp_max_tokens, &chat.common)) {
+  if (auto error =
+          builder_.FitAnswer(ids.size(), std::nullopt, options_.clamp_max_tokens, &chat.common)) {
     return error;
   }
   plan->format = &chat_format_;
@@ -389,7 +412,8 @@ std::optional<ApiError> ServerImpl::PlanCompletion(const Json& body, AnswerPlan*
     // The shortest room of all prompts is what all answers get.
     const auto before = params.max_tokens;
     params.max_tokens = asked;
-    if (auto error = builder_.FitAnswer(ids.size(), kCompletionTokens, options_.clamp_max_tokens, &params)) {
+    if (auto error =
+            builder_.FitAnswer(ids.size(), kCompletionTokens, options_.clamp_max_tokens, &params)) {
       return error;
     }
     if (!plan->prompts.empty()) params.max_tokens = std::min(*before, *params.max_tokens);
@@ -473,9 +497,11 @@ HttpResponse ServerImpl::RenderTemplate(const std::string& body) const {
 
 Result<std::unique_ptr<Server>> Server::Create(ServeOptions options, engine::Engine* engine,
                                                const text::Tokenizer* tokenizer,
-                                               const text::ChatTemplate* chat_template, LogSink* log) {
+                                               const text::ChatTemplate* chat_template,
+                                               LogSink* log) {
   WEFT_RETURN_IF_ERROR(CheckOptions(options));
-  auto server = std::make_unique<ServerImpl>(std::move(options), engine, tokenizer, chat_template, log);
+  auto server =
+      std::make_unique<ServerImpl>(std::move(options), engine, tokenizer, chat_template, log);
   WEFT_RETURN_IF_ERROR(server->Bind());
   return std::unique_ptr<Server>(std::move(server));
 }

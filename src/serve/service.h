@@ -34,12 +34,12 @@ struct ServeOptions {
   bool clamp_max_tokens = false;                // --max-tokens-overflow clamp
   HttpLimits http;
   RequestLimits request;
-  SamplingDefaults sampling;                    // of the model's generation_config.json
-  int32_t max_model_len = 0;                    // 0: the engine's
-  int32_t vocab_size = 0;                       // of the model; 0: the tokenizer's
-  int threads = 2;                              // for JSON, templates and tokenising
+  SamplingDefaults sampling;  // of the model's generation_config.json
+  int32_t max_model_len = 0;  // 0: the engine's
+  int32_t vocab_size = 0;     // of the model; 0: the tokenizer's
+  int threads = 2;            // for JSON, templates and tokenising
   std::string version = "0.1.0";
-  std::string system_fingerprint;               // "": made of the version
+  std::string system_fingerprint;  // "": made of the version
 };
 
 class Server {

@@ -25,7 +25,8 @@ inline std::vector<engine::TokenEvent> Say(const std::string& text, int32_t stop
   std::vector<engine::TokenEvent> events;
   for (const char c : text) events.push_back({.id = static_cast<unsigned char>(c)});
   if (stop_token >= 0) {
-    events.push_back({.id = stop_token, .finish = engine::FinishReason::kStop, .stop_token = stop_token});
+    events.push_back(
+        {.id = stop_token, .finish = engine::FinishReason::kStop, .stop_token = stop_token});
   } else if (!events.empty()) {
     events.back().finish = engine::FinishReason::kLength;
   }

@@ -22,7 +22,10 @@ std::string Pieces(TextStream& stream, const std::vector<engine::TokenEvent>& ev
 TEST(TextStream, HoldsBackAnIncompleteCharacter) {
   const auto tokenizer = MakeTinyTokenizer();
   TextStream stream(*tokenizer, {});
-  EXPECT_EQ(Pieces(stream, Say("a\xf0\x9f\x98\x80" "b", kEos)), "[a][\xf0\x9f\x98\x80][b]");
+  EXPECT_EQ(Pieces(stream, Say("a\xf0\x9f\x98\x80"
+                               "b",
+                               kEos)),
+            "[a][\xf0\x9f\x98\x80][b]");
   EXPECT_TRUE(stream.ended());
   EXPECT_EQ(stream.finish(), engine::FinishReason::kStop);
   EXPECT_EQ(stream.stop_token(), kEos);

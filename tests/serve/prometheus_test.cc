@@ -15,7 +15,8 @@ TEST(Prometheus, HistogramsAreCumulativeAndEndAtInfinity) {
   const std::string labels = "{engine=\"0\",model_name=\"m\"";
   const std::string name = "vllm:time_to_first_token_seconds";
   for (const std::string& line :
-       {name + "_bucket" + labels + ",le=\"0.001\"} 2\n", name + "_bucket" + labels + ",le=\"0.5\"} 5\n",
+       {name + "_bucket" + labels + ",le=\"0.001\"} 2\n",
+        name + "_bucket" + labels + ",le=\"0.5\"} 5\n",
         name + "_bucket" + labels + ",le=\"+Inf\"} 9\n", name + "_sum" + labels + "} 7.25\n",
         name + "_count" + labels + "} 9\n", "# TYPE " + name + " histogram\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line;
@@ -37,10 +38,10 @@ TEST(Prometheus, EveryLineIsASampleOfAFamilyDeclaredOnceBefore) {
       EXPECT_EQ(line.rfind(family, 0), 0u) << line << " in " << family;
     }
   }
-  for (const char* name : {"vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc",
-                           "vllm:prompt_tokens_total", "vllm:generation_tokens_total",
-                           "vllm:request_success_total", "vllm:inter_token_latency_seconds",
-                           "vllm:e2e_request_latency_seconds"}) {
+  for (const char* name :
+       {"vllm:num_requests_running", "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc",
+        "vllm:prompt_tokens_total", "vllm:generation_tokens_total", "vllm:request_success_total",
+        "vllm:inter_token_latency_seconds", "vllm:e2e_request_latency_seconds"}) {
     EXPECT_EQ(seen.count(name), 1u) << name;
   }
 }

@@ -69,12 +69,13 @@ class RawClient {
     return true;
   }
   bool Post(std::string_view path, std::string_view body, std::string_view headers = "") {
-    return Send("POST " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                std::to_string(body.size()) + "\r\n" + std::string(headers) + "\r\n" + std::string(body));
+    return Send("POST " + std::string(path) +
+                " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) +
+                "\r\n" + std::string(headers) + "\r\n" + std::string(body));
   }
   bool Get(std::string_view path, std::string_view headers = "") {
-    return Send("GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n" + std::string(headers) +
-                "\r\n");
+    return Send("GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n" +
+                std::string(headers) + "\r\n");
   }
 
   // Reads more into buffer(); false at the end of the connection or after `wait_ms`.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,8 @@
 #include "text/chat_template.h"
 
 namespace weft::serve {
+
+using std::chrono::milliseconds;
 
 inline constexpr const char* kTinyTemplate =
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -30,7 +33,8 @@ class TestServer {
     template_ = std::make_unique<text::ChatTemplate>(std::move(*parsed));
     options.port = 0;
     if (options.served_model_names.empty()) options.served_model_names = {"tiny", "alias"};
-    auto made = Server::Create(std::move(options), engine_.get(), tokenizer_.get(), template_.get(), &log_);
+    auto made =
+        Server::Create(std::move(options), engine_.get(), tokenizer_.get(), template_.get(), &log_);
     EXPECT_TRUE(made.ok()) << made.status().message();
     server_ = std::move(*made);
     EXPECT_TRUE(server_->Start().ok());
@@ -58,6 +62,22 @@ class TestServer {
   std::unique_ptr<Server> server_;  // ends first
 };
 
+inline std::unique_ptr<FakeEngine> Saying(std::string text, int32_t stop_token) {
+  return std::make_unique<FakeEngine>(
+      [text, stop_token](const engine::Request&) { return Say(text, stop_token); });
+}
+
+// An engine that never ends by itself within a test.
+inline std::unique_ptr<FakeEngine> Talking() {
+  auto engine = Saying(std::string(100000, 'x'), kEos);
+  engine->DelayEach(std::chrono::microseconds(500));
+  return engine;
+}
+
+inline constexpr const char* kChatBody = R"({"messages":[{"role":"user","content":"hi"}]})";
+inline constexpr const char* kChatStream =
+    R"({"messages":[{"role":"user","content":"hi"}],"stream":true})";
+
 inline Json Parsed(const std::string& text) {
   auto json = ParseJson(text);
   EXPECT_TRUE(json.ok()) << text;
@@ -78,6 +98,8 @@ inline std::vector<std::string> Events(const std::string& body) {
   return events;
 }
 
-inline const Json& FirstChoice(const Json& chunk) { return chunk.Find("choices")->as_array().at(0); }
+inline const Json& FirstChoice(const Json& chunk) {
+  return chunk.Find("choices")->as_array().at(0);
+}
 
 }  // namespace weft::serve

@@ -2,30 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <thread>
 
 #include "serve/serve_fixture.h"
 
 namespace weft::serve {
 namespace {
-
-using std::chrono::milliseconds;
-
-std::unique_ptr<FakeEngine> Saying(std::string text, int32_t stop_token) {
-  return std::make_unique<FakeEngine>(
-      [text, stop_token](const engine::Request&) { return Say(text, stop_token); });
-}
-
-// An engine that never ends by itself within a test.
-std::unique_ptr<FakeEngine> Talking() {
-  auto engine = Saying(std::string(100000, 'x'), kEos);
-  engine->DelayEach(std::chrono::microseconds(500));
-  return engine;
-}
-
-constexpr const char* kChatBody = R"({"messages":[{"role":"user","content":"hi"}]})";
-constexpr const char* kChatStream = R"({"messages":[{"role":"user","content":"hi"}],"stream":true})";
 
 TEST(Service, AChatIsRenderedAnsweredAndCounted) {
   TestServer server;
@@ -72,47 +54,15 @@ TEST(Service, AStreamSaysRoleTextEndUsageDone) {
   EXPECT_EQ(FirstChoice(last).Find("finish_reason")->as_string(), "stop");
 }
 
-TEST(Service, StreamedAndWholeTextAreTheSame) {
-  TestServer server(Saying("gr\xc3\xbc\xc3\x9f" "e STOP never", kEos));
-  const Json whole = Parsed(server.Post("/v1/completions", R"({"prompt":"a","stop":"STOP"})").body);
-  std::string streamed;
-  for (const auto& event :
-       Events(server.Post("/v1/completions", R"({"prompt":"a","stop":"STOP","stream":true})").body)) {
-    if (event != "[DONE]") streamed += FirstChoice(Parsed(event)).Find("text")->as_string();
-  }
-  EXPECT_EQ(streamed, "gr\xc3\xbc\xc3\x9f" "e ");
-  EXPECT_EQ(FirstChoice(whole).Find("text")->as_string(), streamed);
-  EXPECT_EQ(FirstChoice(whole).Find("stop_reason")->as_string(), "STOP");
-}
-
-TEST(Service, AStopStringEndsTheEnginesRequestToo) {
-  TestServer server(Talking());
-  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","stop":"xxx"})").status, 200);
-  EXPECT_TRUE(server.engine().WaitFor([](const FakeEngine& e) { return e.aborted() == 1 && e.jobs() == 0; }));
-}
-
-TEST(Service, ChoicesAndPromptsBecomeIndexedSequences) {
-  TestServer server(std::make_unique<FakeEngine>([](const engine::Request& request) {
-    return Say(std::string(1, static_cast<char>(request.prompt[0])) + std::to_string(request.choice), -1);
-  }));
-  const Json json = Parsed(server.Post("/v1/completions", R"({"prompt":["a","b"],"n":2})").body);
-  const auto& choices = json.Find("choices")->as_array();
-  ASSERT_EQ(choices.size(), 4u);
-  const std::vector<std::string> texts = {"a0", "a1", "b0", "b1"};
-  for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(choices[i].Find("index")->as_int(), static_cast<int64_t>(i));
-    EXPECT_EQ(choices[i].Find("text")->as_string(), texts[i]);
-    EXPECT_EQ(choices[i].Find("finish_reason")->as_string(), "length");
-  }
-  EXPECT_EQ(json.Find("usage")->Find("prompt_tokens")->as_int(), 2);
-  EXPECT_EQ(json.Find("usage")->Find("completion_tokens")->as_int(), 8);
-}
-
 TEST(Service, TokenIdPromptsSamplingAndStopIdsReachTheEngine) {
   TestServer server(Saying("ab", 'c'));
-  const Json json = Parsed(server.Post("/v1/completions",
-      R"({"prompt":[72,105],"max_tokens":9,"temperature":0,"top_p":0.5,"top_k":7,"seed":42,"min_tokens":2,
-          "stop_token_ids":[99],"ignore_eos":true,"logit_bias":{"65":-3},"priority":4,"return_token_ids":true})").body);
+  const Json json = Parsed(
+      server
+          .Post(
+              "/v1/completions",
+              R"({"prompt":[72,105],"max_tokens":9,"temperature":0,"top_p":0.5,"top_k":7,"seed":42,"min_tokens":2,
+          "stop_token_ids":[99],"ignore_eos":true,"logit_bias":{"65":-3},"priority":4,"return_token_ids":true})")
+          .body);
   EXPECT_EQ(FirstChoice(json).Find("text")->as_string(), "ab");
   EXPECT_EQ(FirstChoice(json).Find("stop_reason")->as_int(), 99);
   EXPECT_EQ(DumpJson(*FirstChoice(json).Find("token_ids")), "[97,98,99]");
@@ -129,26 +79,31 @@ TEST(Service, TokenIdPromptsSamplingAndStopIdsReachTheEngine) {
 TEST(Service, EchoPutsThePromptInFrontAlsoWithItsLogprobs) {
   TestServer server(std::make_unique<FakeEngine>([](const engine::Request& request) {
     auto events = Say("z", -1);
-    if (request.sampling.logprobs) events[0].logprob = engine::TokenLogprob{.id = 'z', .logprob = -2};
+    if (request.sampling.logprobs)
+      events[0].logprob = engine::TokenLogprob{.id = 'z', .logprob = -2};
     if (request.sampling.prompt_logprobs) {
       for (size_t i = 1; i < request.prompt.size(); ++i) {
-        events[0].prompt_logprobs.push_back({.token = {.id = request.prompt[i], .logprob = -1}, .top = {}});
+        events[0].prompt_logprobs.push_back(
+            {.token = {.id = request.prompt[i], .logprob = -1}, .top = {}});
       }
     }
     return events;
   }));
   const Json echo = Parsed(server.Post("/v1/completions", R"({"prompt":"ab","echo":true})").body);
   EXPECT_EQ(FirstChoice(echo).Find("text")->as_string(), "abz");
-  const Json none = Parsed(server.Post("/v1/completions", R"({"prompt":"ab","echo":true,"max_tokens":0})").body);
+  const Json none =
+      Parsed(server.Post("/v1/completions", R"({"prompt":"ab","echo":true,"max_tokens":0})").body);
   EXPECT_EQ(FirstChoice(none).Find("text")->as_string(), "ab");
   EXPECT_EQ(none.Find("usage")->Find("completion_tokens")->as_int(), 0);
   const Json scored = Parsed(
-      server.Post("/v1/completions", R"({"prompt":"ab","echo":true,"max_tokens":0,"logprobs":1})").body);
+      server.Post("/v1/completions", R"({"prompt":"ab","echo":true,"max_tokens":0,"logprobs":1})")
+          .body);
   const Json& logprobs = *FirstChoice(scored).Find("logprobs");
   EXPECT_EQ(DumpJson(*logprobs.Find("tokens")), R"(["a","b"])");
   EXPECT_TRUE(logprobs.Find("token_logprobs")->as_array()[0].is_null());
   EXPECT_EQ(logprobs.Find("token_logprobs")->as_array()[1].as_double(), -1.0);
-  const Json both = Parsed(server.Post("/v1/completions", R"({"prompt":"ab","echo":true,"logprobs":1})").body);
+  const Json both =
+      Parsed(server.Post("/v1/completions", R"({"prompt":"ab","echo":true,"logprobs":1})").body);
   EXPECT_EQ(DumpJson(*FirstChoice(both).Find("logprobs")->Find("tokens")), R"(["a","b","z"])");
   EXPECT_EQ(DumpJson(*FirstChoice(both).Find("logprobs")->Find("text_offset")), "[0,1,2]");
 }
@@ -156,18 +111,25 @@ TEST(Service, EchoPutsThePromptInFrontAlsoWithItsLogprobs) {
 TEST(Service, LengthsAreCheckedBeforeQueueing) {
   TestServer server;
   const auto ask = [&](size_t prompt, const std::string& more) {
-    return server.Post("/v1/completions", "{\"prompt\":\"" + std::string(prompt, 'a') + "\"" + more + "}");
+    return server.Post("/v1/completions",
+                       "{\"prompt\":\"" + std::string(prompt, 'a') + "\"" + more + "}");
   };
   EXPECT_EQ(ask(255, ",\"max_tokens\":1").status, 200);
   EXPECT_EQ(ask(250, "").status, 200);
   EXPECT_EQ(server.engine().last().sampling.max_tokens, 6);
-  const uint64_t before = server.engine().WaitFor([](const FakeEngine& e) { return e.submitted() == 2; }) ? 2 : 0;
+  const uint64_t before =
+      server.engine().WaitFor([](const FakeEngine& e) { return e.submitted() == 2; }) ? 2 : 0;
   EXPECT_EQ(before, 2u);
-  for (const auto& [prompt, more] : std::vector<std::pair<size_t, std::string>>{
-           {255, ",\"max_tokens\":2"}, {256, ""}, {257, ""}, {100000, ""}, {1, ",\"max_tokens\":2147483647"}}) {
+  for (const auto& [prompt, more] :
+       std::vector<std::pair<size_t, std::string>>{{255, ",\"max_tokens\":2"},
+                                                   {256, ""},
+                                                   {257, ""},
+                                                   {100000, ""},
+                                                   {1, ",\"max_tokens\":2147483647"}}) {
     const RawAnswer answer = ask(prompt, more);
     EXPECT_EQ(answer.status, 400) << prompt;
-    EXPECT_EQ(Parsed(answer.body).Find("error")->Find("code")->as_string(), "context_length_exceeded");
+    EXPECT_EQ(Parsed(answer.body).Find("error")->Find("code")->as_string(),
+              "context_length_exceeded");
   }
   EXPECT_EQ(ask(0, "").status, 400);
   EXPECT_TRUE(server.engine().WaitFor([](const FakeEngine& e) { return e.submitted() == 2; }));
@@ -184,11 +146,15 @@ TEST(Service, ErrorsHaveTheRightStatus) {
   EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"\ud800"})").status, 400);
   EXPECT_EQ(server.Post("/v1/completions", std::string(100000, '[')).status, 400);
   EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":[260]})").status, 400);
-  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","stop_token_ids":[151645]})").status, 400);
+  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","stop_token_ids":[151645]})").status,
+            400);
   EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","logit_bias":{"260":1}})").status, 400);
-  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","min_tokens":5,"max_tokens":4})").status, 400);
+  EXPECT_EQ(
+      server.Post("/v1/completions", R"({"prompt":"a","min_tokens":5,"max_tokens":4})").status,
+      400);
   EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","model":"other"})").status, 404);
-  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","model":"../../etc/passwd"})").status, 404);
+  EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","model":"../../etc/passwd"})").status,
+            404);
   EXPECT_EQ(server.Post("/v1/completions", R"({"prompt":"a","model":"alias"})").status, 200);
   EXPECT_EQ(server.Post("/v1/embeddings", "{}").status, 501);
   EXPECT_EQ(server.Get("/v1/completions").status, 405);
@@ -201,76 +167,13 @@ TEST(Service, ErrorsHaveTheRightStatus) {
   EXPECT_EQ(full.Header("Retry-After"), "1");
 }
 
-TEST(Service, AnEngineErrorIsA500OrAnEventOfTheStream) {
-  TestServer server(std::make_unique<FakeEngine>([](const engine::Request&) {
-    auto events = Say("ok", kEos);
-    events.back() = {.finish = engine::FinishReason::kError, .error = Status::Internal("rank 3 at 0x7f00")};
-    return events;
-  }));
-  const RawAnswer whole = server.Post("/v1/chat/completions", kChatBody);
-  EXPECT_EQ(whole.status, 500);
-  EXPECT_EQ(whole.body.find("0x7f"), std::string::npos);
-  const auto events = Events(server.Post("/v1/chat/completions", kChatStream).body);
-  ASSERT_GE(events.size(), 2u);
-  EXPECT_NE(Parsed(events[events.size() - 2]).Find("error"), nullptr);
-  EXPECT_EQ(events.back(), "[DONE]");
-}
-
-TEST(Service, AClientThatGoesAwayFreesItsRequests) {
-  for (const char* body : {kChatBody, kChatStream}) {
-    for (const int tokens : {0, 3}) {
-      for (const bool reset : {true, false}) {
-        TestServer server(Talking());
-        server.engine().Hold(tokens);
-        RawClient client(server.port());
-        client.Post("/v1/chat/completions", body);
-        ASSERT_TRUE(server.engine().WaitFor([&](const FakeEngine& e) {
-          return e.submitted() == 1 && e.delivered() == static_cast<uint64_t>(tokens);
-        }));
-        if (reset) client.Reset(); else client.Close();
-        server.engine().Hold(-1);
-        EXPECT_TRUE(server.engine().WaitFor([](const FakeEngine& e) { return e.aborted() == 1; }))
-            << body << tokens << reset;
-      }
-    }
-  }
-}
-
-TEST(Service, NeighboursOfAnAbortedRequestAreUndisturbed) {
-  TestServer server(std::make_unique<FakeEngine>([](const engine::Request& request) {
-    return Say(std::string(200, static_cast<char>(request.prompt[0])), -1);
-  }));
-  server.engine().DelayEach(std::chrono::microseconds(200));
-  std::vector<std::unique_ptr<RawClient>> clients;
-  for (int i = 0; i < 20; ++i) {
-    clients.push_back(std::make_unique<RawClient>(server.port()));
-    const std::string letter(1, static_cast<char>('a' + i));
-    clients.back()->Post("/v1/completions", "{\"prompt\":\"" + letter + "\",\"max_tokens\":200,\"stream\":" +
-                                                (i % 2 ? "true" : "false") + "}");
-  }
-  for (size_t i = 0; i < clients.size(); i += 3) clients[i]->Reset();
-  for (size_t i = 0; i < clients.size(); ++i) {
-    if (i % 3 == 0) continue;
-    const RawAnswer answer = clients[i]->Read(false, false, 20000);
-    ASSERT_TRUE(answer.complete);
-    std::string text;
-    if (i % 2) {
-      for (const auto& event : Events(answer.body)) {
-        if (event != "[DONE]") text += FirstChoice(Parsed(event)).Find("text")->as_string();
-      }
-    } else {
-      text = FirstChoice(Parsed(answer.body)).Find("text")->as_string();
-    }
-    EXPECT_EQ(text, std::string(200, static_cast<char>('a' + i)));
-  }
-}
-
 TEST(Service, WithAKeyOnlyHealthIsOpen) {
   ServeOptions options;
   options.api_keys = {"secret"};
   TestServer server(std::make_unique<FakeEngine>(), options);
   EXPECT_EQ(server.Get("/health").status, 200);
-  for (const char* path : {"/metrics", "/v1/models", "/version", "/load", "/ready", "/ping", "/nothing"}) {
+  for (const char* path :
+       {"/metrics", "/v1/models", "/version", "/load", "/ready", "/ping", "/nothing"}) {
     EXPECT_EQ(server.Get(path).status, 401) << path;
   }
   for (const char* path : {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"}) {
@@ -307,11 +210,12 @@ TEST(Service, APublicAddressNeedsAKey) {
 
 TEST(Service, TokenizeAndDetokenizeAreInverse) {
   TestServer server;
-  const Json ids = Parsed(server.Post("/tokenize", R"({"prompt":"hé","return_token_strs":true})").body);
+  const Json ids =
+      Parsed(server.Post("/tokenize", R"({"prompt":"hé","return_token_strs":true})").body);
   EXPECT_EQ(ids.Find("count")->as_int(), 3);
   EXPECT_EQ(ids.Find("max_model_len")->as_int(), 256);
-  const Json back = Parsed(
-      server.Post("/detokenize", "{\"tokens\":" + DumpJson(*ids.Find("tokens")) + "}").body);
+  const Json back =
+      Parsed(server.Post("/detokenize", "{\"tokens\":" + DumpJson(*ids.Find("tokens")) + "}").body);
   EXPECT_EQ(back.Find("prompt")->as_string(), "hé");
   EXPECT_EQ(server.Post("/detokenize", R"({"tokens":[-1]})").status, 400);
   EXPECT_EQ(server.Post("/detokenize", R"({"tokens":[260]})").status, 400);
@@ -320,25 +224,6 @@ TEST(Service, TokenizeAndDetokenizeAreInverse) {
   const Json rendered = Parsed(server.Post("/apply-template", kChatBody).body);
   EXPECT_EQ(rendered.Find("prompt")->as_string(),
             "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
-}
-
-TEST(Service, SilentStreamsArePinged) {
-  ServeOptions options;
-  options.request.sse_ping = milliseconds(200);
-  TestServer server(Talking(), options);
-  server.engine().Hold(0);
-  RawClient client(server.port());
-  client.Post("/v1/chat/completions", kChatStream);
-  EXPECT_TRUE(client.ReadUntil(": ping\n\n"));
-}
-
-TEST(Service, ARequestThatTakesTooLongEnds) {
-  ServeOptions options;
-  options.request.request_time = milliseconds(200);
-  TestServer server(Talking(), options);
-  server.engine().Hold(0);
-  EXPECT_EQ(server.Post("/v1/chat/completions", kChatBody).status, 503);
-  EXPECT_TRUE(server.engine().WaitFor([](const FakeEngine& e) { return e.aborted() == 1; }));
 }
 
 TEST(Service, HealthSaysWhenTheEngineHasFailed) {

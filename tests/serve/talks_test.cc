@@ -75,7 +75,8 @@ Talk ReadTalk(const std::filesystem::path& path) {
       if (line.empty()) {
         at = kExpected;
       } else {
-        talk.headers.emplace_back(line.substr(0, line.find(": ")), line.substr(line.find(": ") + 2));
+        talk.headers.emplace_back(line.substr(0, line.find(": ")),
+                                  line.substr(line.find(": ") + 2));
       }
     } else if (!line.empty()) {
       talk.expected.push_back(line);
@@ -116,7 +117,8 @@ TEST(Talks, EveryTalkGoesAsWritten) {
       if (expected[i] == "[DONE]") {
         EXPECT_EQ(found[i], "[DONE]");
       } else {
-        EXPECT_TRUE(Matches(Parsed(expected[i]), Parsed(found[i]))) << found[i] << "\nwanted " << expected[i];
+        EXPECT_TRUE(Matches(Parsed(expected[i]), Parsed(found[i])))
+            << found[i] << "\nwanted " << expected[i];
       }
     }
   }

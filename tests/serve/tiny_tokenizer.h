@@ -1,5 +1,5 @@
-// A byte-level vocabulary of 256 bytes and four special tokens, no merges: every byte is a token, so
-// tests can say exactly which ids a text has.
+// A byte-level vocabulary of 256 bytes and four special tokens, no merges: every byte is a token,
+// so tests can say exactly which ids a text has.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,8 @@ inline text::TokenizerSpec TinySpec() {
   for (size_t i = 0; i < special.size(); ++i) {
     spec.tokens.push_back(special[i]);
     spec.types.push_back(text::TokenType::kControl);
-    spec.added.push_back({.content = special[i], .id = static_cast<int32_t>(256 + i), .special = true});
+    spec.added.push_back(
+        {.content = special[i], .id = static_cast<int32_t>(256 + i), .special = true});
   }
   spec.bos = kBos;
   spec.eos = kEos;

@@ -164,16 +164,21 @@ struct BlockedAttention {
     const int64_t keys = last_position - tile + 1;
     const int key_blocks = keys < kKvTile ? static_cast<int>((keys + 15) / 16) : kKvTile / 16;
 
+    // All lines over K, then all over V: a tile of K or of V fits in L1, both do not.
     const int parts = (lines - begin + Micro::kLines - 1) / Micro::kLines;
+    const auto part_begin = [&](int part) { return begin + (lines - begin) * part / parts; };
     for (int part = 0; part < parts; ++part) {
-      const int from = begin + (lines - begin) * part / parts;
-      const int to = begin + (lines - begin) * (part + 1) / parts;
-      Micro::template Scores<T>(s.q + from * s.stride, s.stride, to - from, blocks, key_blocks,
-                                head_dim, s.p + from * kKvTile);
-      for (int line = from; line < to; ++line) {
-        Micro::template Softmax<T>(s.p + line * kKvTile, a.scale, visible_of(line), s.m + line,
-                                   s.l + line * 16, s.alpha + line);
-      }
+      const int from = part_begin(part);
+      Micro::template Scores<T>(s.q + from * s.stride, s.stride, part_begin(part + 1) - from,
+                                blocks, key_blocks, head_dim, s.p + from * kKvTile);
+    }
+    for (int line = begin; line < lines; ++line) {
+      Micro::template Softmax<T>(s.p + line * kKvTile, a.scale, visible_of(line), s.m + line,
+                                 s.l + line * 16, s.alpha + line);
+    }
+    for (int part = 0; part < parts; ++part) {
+      const int from = part_begin(part);
+      const int to = part_begin(part + 1);
       const int common = visible_of(from) / kStep;
       Micro::template Values<T>(s.p + from * kKvTile, to - from, blocks, common, head_dim,
                                 s.alpha + from, s.o + from * s.stride, s.stride);

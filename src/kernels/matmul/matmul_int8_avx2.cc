@@ -9,21 +9,17 @@
 // so that many quads are added in int16 before vpmaddwd widens, and no intermediate saturates.
 // Q8_0 multiplies |w| (128 as u8 for -128) by x with the sign of w; vpsignb never meets -128 in x.
 // Zero points are taken off afterwards in int32: sum (u - z) x = sum u x - z sum x.
-//
-// Prepared x, per block of 32 inputs and tile of R rows, in 4-byte words: quads [8][R], da [R],
-// zero*sum of inputs 0..15 [R] and 16..31 [R] (or of all 32 in the first), f32(sum) [R].
 #include <immintrin.h>
 
 #include "kernels/matmul/blocks_avx2.h"
 #include "kernels/matmul/driver.h"
+#include "kernels/matmul/int8_rows.h"
 #include "kernels/matmul/matmul_refuse.h"
 #include "kernels/simd/accumulate.h"
 #include "kernels/simd/unroll.h"
 
 namespace weft::kernels {
 namespace {
-
-constexpr int kWordsPerBlock = 12;
 
 template <DType kType>
 constexpr int QuadsPerInt16() {
@@ -33,11 +29,6 @@ constexpr int QuadsPerInt16() {
     case 6: return 2;
     default: return 1;
   }
-}
-
-constexpr bool HasMin(DType type) {
-  return type == DType::kQ4_1 || type == DType::kQ5_1 || type == DType::kQ4_K ||
-         type == DType::kQ5_K;
 }
 
 // dot[r] = sum over quads [kBegin, kEnd) of code * x, outputs 8*half..+7.
@@ -160,38 +151,10 @@ struct Core {
   static constexpr int64_t kExpandBytes = 0;
 
   static WEFT_INLINE int Group(int64_t) { return 1; }
-  static WEFT_INLINE int64_t XBytes(int64_t inputs) {
-    return inputs / kStepInputs * kWordsPerBlock * 4;
-  }
-
-  static WEFT_INLINE int32_t Sum16(const int8_t* q) {
-    int32_t sum = 0;
-    for (int i = 0; i < 16; ++i) sum += q[i];
-    return sum;
-  }
+  static WEFT_INLINE int64_t XBytes(int64_t inputs) { return PreparedInt8Bytes(inputs); }
 
   static void PrepareX(const MatmulArgs& a, int64_t row, int rows, std::byte* to) {
-    const int zero = BlockLayoutOf(a.w.dtype).zero;
-    const int64_t blocks = a.w.k / kStepInputs;
-    for (int r = 0; r < rows; ++r) {
-      auto* out = reinterpret_cast<int32_t*>(to) + r;
-      const int64_t first = a.w.k_begin[0] / kStepInputs;
-      const int8_t* q = a.xq.q + (row + r) * a.xq.k + first * kStepInputs;
-      const int64_t at = (row + r) * (a.xq.k / kStepInputs) + first;
-      for (int64_t b = 0; b < blocks; ++b, q += kStepInputs, out += kWordsPerBlock * rows) {
-        for (int quad = 0; quad < 8; ++quad) __builtin_memcpy(out + quad * rows, q + quad * 4, 4);
-        __builtin_memcpy(out + 8 * rows, a.xq.d + at + b, 4);
-        const int32_t sum = a.xq.sum[at + b];
-        const float sum_float = static_cast<float>(sum);
-        if (a.w.dtype == DType::kQ6_K) {
-          out[9 * rows] = zero * Sum16(q);
-          out[10 * rows] = zero * Sum16(q + 16);
-        } else {
-          out[9 * rows] = zero * sum;
-        }
-        __builtin_memcpy(out + 11 * rows, &sum_float, 4);
-      }
-    }
+    PrepareInt8(a, BlockLayoutOf(a.w.dtype).zero, row, rows, to);
   }
 
   static void Expand(const MatmulArgs&, const std::byte*, int64_t, const std::byte*, std::byte*) {}

@@ -1,7 +1,7 @@
 // One request and the answer to it, as the handler holds it.
 // Thread: the loop's, all of it (HttpServer::Post brings others there).
-// Invariant: every exchange is answered once: by Send(), or by BeginStream() .. End() or Fail(). One
-// that its last holder drops unanswered becomes a 500, or a broken-off stream.
+// Invariant: every exchange is answered once: by Send(), or by BeginStream() .. End() or Fail().
+// One that its last holder drops unanswered becomes a 500, or a broken-off stream.
 #pragma once
 
 #include <functional>

@@ -20,7 +20,7 @@ struct HttpRequest {
   std::string query;
   Headers headers;
   std::string body;
-  std::string id;      // the client's X-Request-Id if it is a plain word, else ours
+  std::string id;  // the client's X-Request-Id if it is a plain word, else ours
 
   // The first header of that name, or "".
   std::string_view Header(std::string_view name) const;

@@ -11,7 +11,8 @@ namespace {
 
 std::array<unsigned char, 32> Sha256(std::string_view text) {
   std::array<unsigned char, 32> digest{};
-  const int ok = EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
+  const int ok =
+      EVP_Digest(text.data(), text.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
   WEFT_CHECK(ok == 1, "SHA-256 is not available");
   return digest;
 }
@@ -48,14 +49,16 @@ int ApiKeys::Find(std::string_view key) const {
 std::string_view BearerKey(const HttpRequest& request) {
   const std::string_view value = request.Header("Authorization");
   constexpr std::string_view kScheme = "Bearer ";
-  if (value.size() <= kScheme.size() || !SameName(value.substr(0, kScheme.size()), kScheme)) return {};
+  if (value.size() <= kScheme.size() || !SameName(value.substr(0, kScheme.size()), kScheme))
+    return {};
   return value.substr(kScheme.size());
 }
 
 Router::Router(AccessRules rules, std::function<HttpResponse(int, std::string_view)> error)
     : rules_(std::move(rules)), keys_(rules_.api_keys), error_(std::move(error)) {}
 
-const Route* Router::Find(std::string_view method, std::string_view path, std::string* allow) const {
+const Route* Router::Find(std::string_view method, std::string_view path,
+                          std::string* allow) const {
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   for (const Route& route : routes_) {
     if (!Matches(route, path)) continue;
@@ -88,9 +91,10 @@ std::optional<HttpResponse> Router::Gate(const HttpRequest& request) const {
     HttpResponse preflight;
     preflight.status = 204;
     preflight.content_type.clear();
-    preflight.headers = {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
-                         {"Access-Control-Allow-Headers", "authorization, content-type, x-request-id"},
-                         {"Access-Control-Max-Age", "600"}};
+    preflight.headers = {
+        {"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+        {"Access-Control-Allow-Headers", "authorization, content-type, x-request-id"},
+        {"Access-Control-Max-Age", "600"}};
     return preflight;
   }
   if (request.method == "POST") {

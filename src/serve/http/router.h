@@ -32,9 +32,9 @@ class ApiKeys {
 };
 
 struct Route {
-  std::string method;       // "GET" also answers HEAD
-  std::string path;         // ends in "*": a prefix
-  bool open = false;        // answered without the key
+  std::string method;  // "GET" also answers HEAD
+  std::string path;    // ends in "*": a prefix
+  bool open = false;   // answered without the key
   std::function<void(std::shared_ptr<Exchange>)> handle;
 };
 
@@ -56,9 +56,9 @@ class Router {
   std::span<const Route> routes() const { return routes_; }
   const ApiKeys& keys() const { return keys_; }
 
-  // The refusal of a request by its head: 401, 403, 404, 405, or the answer to OPTIONS. A POST that a
-  // foreign web page sends (its Origin is neither ours nor allowed) is refused too: the page could
-  // not read the answer, but would have made us compute it.
+  // The refusal of a request by its head: 401, 403, 404, 405, or the answer to OPTIONS. A POST that
+  // a foreign web page sends (its Origin is neither ours nor allowed) is refused too: the page
+  // could not read the answer, but would have made us compute it.
   std::optional<HttpResponse> Gate(const HttpRequest& request) const;
   // REQUIRES: Gate() let the request pass.
   void Handle(std::shared_ptr<Exchange> exchange) const;

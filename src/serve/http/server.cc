@@ -57,14 +57,14 @@ bool IsLoopback(const sockaddr* address) {
     return (ntohl(four->sin_addr.s_addr) >> 24) == 127;
   }
   const auto& six = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  return IN6_IS_ADDR_LOOPBACK(&six) ||
-         (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+  return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
 }
 
 std::string AddressText(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address->sa_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text, sizeof(text));
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, text,
+              sizeof(text));
   } else {
     inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, text,
               sizeof(text));
@@ -79,7 +79,8 @@ Result<Listener> Listen(const std::string& host, int port) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+  if (getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints,
+                  &found) != 0) {
     return Status::Invalid("--host '{}' is no address or name of this machine", host);
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
@@ -113,8 +114,11 @@ Result<Listener> Listen(const std::string& host, int port) {
 class HttpServerImpl final : public HttpServer {
  public:
   HttpServerImpl(HttpOptions options, HttpHandlers handlers, Listener listener, LogSink* log)
-      : options_(std::move(options)), listener_(std::move(listener)), loop_(1),
-        acceptor_(loop_), log_(log) {
+      : options_(std::move(options)),
+        listener_(std::move(listener)),
+        loop_(1),
+        acceptor_(loop_),
+        log_(log) {
     context_.loop = &loop_;
     context_.limits = options_.limits;
     context_.handlers = std::move(handlers);
@@ -124,8 +128,8 @@ class HttpServerImpl final : public HttpServer {
     connections_max_ = options_.limits.connections_max;
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
-      const size_t usable = files.rlim_cur > kReservedDescriptors + 1
-                                ? files.rlim_cur - kReservedDescriptors : 1;
+      const size_t usable =
+          files.rlim_cur > kReservedDescriptors + 1 ? files.rlim_cur - kReservedDescriptors : 1;
       connections_max_ = std::min(connections_max_, usable);
     }
   }
@@ -163,7 +167,10 @@ class HttpServerImpl final : public HttpServer {
       acceptor_.close(ignored);
       // Closing an idle session may end it, and that changes the table.
       for (auto& session : Live()) {
-        if (session->idle()) session->Close(); else session->Wake();
+        if (session->idle())
+          session->Close();
+        else
+          session->Wake();
       }
     });
   }
@@ -229,7 +236,8 @@ class HttpServerImpl final : public HttpServer {
                              SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd < 0) {
         if (errno == EAGAIN || errno == EWOULDBLOCK) return WaitForConnection();
-        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return Pause();
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+          return Pause();
         if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) continue;
         return Pause();
       }

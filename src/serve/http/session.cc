@@ -1,5 +1,5 @@
-#include "serve/http/coroutine_clang14.h"  // first
-
+// One thing, though long: a connection's coroutine and the exchange that it lends out share every
+// member, and one file is what keeps Boost's headers out of the others.
 #include "serve/http/session.h"
 
 #include <fmt/format.h>
@@ -24,6 +24,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <chrono>
 
+#include "serve/http/coroutine_clang14.h"  // first
 #include "serve/http/head_rules.h"
 
 namespace weft::serve {
@@ -45,12 +46,15 @@ class SessionExchange;
 class Session final : public SessionHandle, public std::enable_shared_from_this<Session> {
  public:
   Session(Tcp::socket socket, SessionContext* context, std::function<void()> on_end)
-      : socket_(std::move(socket)), wake_(*context->loop), context_(context),
+      : socket_(std::move(socket)),
+        wake_(*context->loop),
+        context_(context),
         on_end_(std::move(on_end)) {}
 
   void Start() {
     asio::co_spawn(
-        *context_->loop, [self = shared_from_this()]() -> asio::awaitable<void> { return self->Run(); },
+        *context_->loop,
+        [self = shared_from_this()]() -> asio::awaitable<void> { return self->Run(); },
         asio::detached);
   }
 
@@ -251,7 +255,8 @@ void Session::OnReadable(error_code error) {
   if (gone_) return;
   if (!error) {
     std::string& scratch = context_->scratch;
-    const size_t room = std::min(scratch.size(), kReadAheadMax - std::min(in_.size(), kReadAheadMax));
+    const size_t room =
+        std::min(scratch.size(), kReadAheadMax - std::min(in_.size(), kReadAheadMax));
     const size_t n = socket_.read_some(asio::buffer(scratch.data(), room), error);
     if (!error) in_.append(scratch.data(), n);
   }
@@ -300,7 +305,8 @@ void Session::WriteSome() {
   // Most writes fit into the socket's buffer: try at once, wait only for the rest.
   error_code error;
   while (sent_ < sending_.size()) {
-    sent_ += socket_.write_some(asio::buffer(sending_.data() + sent_, sending_.size() - sent_), error);
+    sent_ +=
+        socket_.write_some(asio::buffer(sending_.data() + sent_, sending_.size() - sent_), error);
     if (error) break;
     if (sent_ == sending_.size() && !out_.empty()) {
       sending_.swap(out_);
@@ -353,7 +359,8 @@ std::string Session::SerialiseHead(const HttpResponse& response, bool streamed, 
   if (!response.content_type.empty()) message.set(http::field::content_type, response.content_type);
   for (const auto& [name, value] : response.headers) message.insert(name, value);
   if (!streamed) {
-    if (response.status != 204 && response.status >= 200) message.content_length(response.body.size());
+    if (response.status != 204 && response.status >= 200)
+      message.content_length(response.body.size());
   } else if (version_ != 10) {
     message.chunked(true);
   }
@@ -390,11 +397,11 @@ void Session::FillRequest() {
   is_head_method_ = message.method() == http::verb::head;
 
   const std::string_view sent = request_.Header("X-Request-Id");
-  const bool plain = !sent.empty() && sent.size() <= 64 &&
-                     std::all_of(sent.begin(), sent.end(), [](char c) {
-                       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                              (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
-                     });
+  const bool plain =
+      !sent.empty() && sent.size() <= 64 && std::all_of(sent.begin(), sent.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               c == '-' || c == '_' || c == '.';
+      });
   request_.id = plain ? std::string(sent)
                       : fmt::format("{:016x}{:08x}", context_->id_salt, ++context_->requests);
 }
@@ -455,7 +462,8 @@ asio::awaitable<Session::Head> Session::ReadHead() {
     FillRequest();
     const std::string_view path =
         std::string_view(request_.target).substr(0, request_.target.find('?'));
-    if (path.size() < request_.target.size()) request_.query = request_.target.substr(path.size() + 1);
+    if (path.size() < request_.target.size())
+      request_.query = request_.target.substr(path.size() + 1);
     if (!DecodePercent(path, &request_.path)) {
       verdict = {400, "The request's path is not well-formed."};
     } else if (version_ != 10 && version_ != 11) {
@@ -468,8 +476,7 @@ asio::awaitable<Session::Head> Session::ReadHead() {
     } else if (const auto expect = request_.Header("Expect");
                !expect.empty() && !SameName(expect, "100-continue")) {
       verdict = {417, "Only 100-continue may be expected."};
-    } else if (auto length = parser_->content_length();
-               length && *length > limits.body_bytes_max) {
+    } else if (auto length = parser_->content_length(); length && *length > limits.body_bytes_max) {
       verdict = {413, "The request's body is too large."};
     }
   }
@@ -536,8 +543,9 @@ asio::awaitable<bool> Session::ReadBody() {
     const auto now = Clock::now();
     const auto age = now - started;
     // The slowest body allowed has earned `grace` plus its bytes at the minimum rate.
-    const auto earned = limits.body_grace + std::chrono::milliseconds(
-                                                received * 1000 / std::max<size_t>(1, limits.body_rate_min));
+    const auto earned =
+        limits.body_grace +
+        std::chrono::milliseconds(received * 1000 / std::max<size_t>(1, limits.body_rate_min));
     if (status == 0 && (age >= limits.body_time || age >= earned)) {
       status = 408, reason = "The request's body took too long.";
     }

@@ -21,9 +21,9 @@ struct SessionContext {
   HttpLimits limits;
   HttpHandlers handlers;
   LogSink* log = nullptr;
-  std::string scratch;        // one read's bytes; sized once
-  size_t bodies_bytes = 0;    // held for all sessions
-  uint64_t requests = 0;      // numbers the ids
+  std::string scratch;      // one read's bytes; sized once
+  size_t bodies_bytes = 0;  // held for all sessions
+  uint64_t requests = 0;    // numbers the ids
   uint64_t id_salt = 0;
   bool draining = false;
 };

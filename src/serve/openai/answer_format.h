@@ -16,10 +16,10 @@ namespace weft::serve {
 
 // What all parts of one answer repeat.
 struct AnswerHead {
-  std::string id;           // "chatcmpl-..." or "cmpl-..."
+  std::string id;  // "chatcmpl-..." or "cmpl-..."
   std::string model;
   std::string fingerprint;
-  int64_t created = 0;      // seconds since 1970
+  int64_t created = 0;  // seconds since 1970
 };
 
 struct TokenProb {
@@ -39,11 +39,11 @@ struct Piece {
   std::string text;
   bool with_logprobs = false;
   std::vector<LogprobEntry> logprobs;
-  int64_t text_offset = 0;        // code points of the choice before the first entry of logprobs
+  int64_t text_offset = 0;  // code points of the choice before the first entry of logprobs
   bool with_token_ids = false;
   std::vector<int32_t> token_ids;
-  std::string finish_reason;      // "": not yet
-  Json stop_reason;               // the stop string or stop token id
+  std::string finish_reason;  // "": not yet
+  Json stop_reason;           // the stop string or stop token id
 };
 
 struct Usage {

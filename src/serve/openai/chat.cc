@@ -18,7 +18,8 @@ Json Envelope(const AnswerHead& head, std::string_view object, Json::Array choic
 
 Json TokenJson(const TokenProb& token) {
   Json::Array bytes;
-  for (const char c : token.bytes) bytes.emplace_back(static_cast<int>(static_cast<unsigned char>(c)));
+  for (const char c : token.bytes)
+    bytes.emplace_back(static_cast<int>(static_cast<unsigned char>(c)));
   Json out;
   out.Set("token", TokenText(token.bytes));
   out.Set("logprob", LogprobJson(token.logprob));

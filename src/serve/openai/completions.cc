@@ -25,7 +25,8 @@ Json LogprobsJson(const Piece& piece) {
   for (const LogprobEntry& entry : piece.logprobs) {
     const std::string text = TokenText(entry.chosen.bytes);
     offsets.emplace_back(offset);
-    offset += static_cast<int64_t>(text::CountCodePoints(text::ReplaceInvalidUtf8(entry.chosen.bytes)));
+    offset +=
+        static_cast<int64_t>(text::CountCodePoints(text::ReplaceInvalidUtf8(entry.chosen.bytes)));
     tokens.emplace_back(text);
     values.emplace_back(LogprobJson(entry.chosen.logprob));
     if (!entry.chosen.logprob) {

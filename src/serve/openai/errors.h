@@ -1,7 +1,6 @@
 // OpenAI's error object and which HTTP status it goes with.
-// Messages are fixed texts with at most 64 escaped bytes of the client's own words in them: no path,
-// address or place in our code ever gets out.
-// Thread: pure functions.
+// Messages are fixed texts with at most 64 escaped bytes of the client's own words in them: no
+// path, address or place in our code ever gets out. Thread: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@ namespace weft::serve {
 struct ApiError {
   int status = 400;
   std::string message;
-  std::string param;   // dotted path of the field at fault, or ""
-  std::string code;    // for programs, as "context_length_exceeded", or ""
+  std::string param;  // dotted path of the field at fault, or ""
+  std::string code;   // for programs, as "context_length_exceeded", or ""
   std::vector<std::pair<std::string, int64_t>> numbers;  // more members, as "prompt_tokens"
 };
 

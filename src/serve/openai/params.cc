@@ -18,16 +18,36 @@ bool IsEmptyContainer(const Json& value) {
 
 // Well-known fields that would change the answer and that weft cannot do yet.
 void RefuseUnsupported(Fields& fields) {
-  for (const char* key : {"tools", "functions", "structured_outputs", "guided_json", "guided_regex",
-                          "guided_choice", "guided_grammar", "grammar", "json_schema", "bad_words",
-                          "allowed_token_ids", "logprob_token_ids", "prompt_logprobs", "suffix",
-                          "thinking_token_budget", "truncate_prompt_tokens", "prompt_embeds",
-                          "kv_transfer_params", "repetition_detection", "chat_template", "audio",
-                          "modalities", "prediction", "web_search_options"}) {
+  for (const char* key : {"tools",
+                          "functions",
+                          "structured_outputs",
+                          "guided_json",
+                          "guided_regex",
+                          "guided_choice",
+                          "guided_grammar",
+                          "grammar",
+                          "json_schema",
+                          "bad_words",
+                          "allowed_token_ids",
+                          "logprob_token_ids",
+                          "prompt_logprobs",
+                          "suffix",
+                          "thinking_token_budget",
+                          "truncate_prompt_tokens",
+                          "prompt_embeds",
+                          "kv_transfer_params",
+                          "repetition_detection",
+                          "chat_template",
+                          "audio",
+                          "modalities",
+                          "prediction",
+                          "web_search_options"}) {
     const Json* value = fields.Get(key);
     if (value == nullptr || IsEmptyContainer(*value)) continue;
-    if (std::string_view(key) == "suffix" && value->is_string() && value->as_string().empty()) continue;
-    if (std::string_view(key) == "modalities" && *value == Json(Json::Array{Json("text")})) continue;
+    if (std::string_view(key) == "suffix" && value->is_string() && value->as_string().empty())
+      continue;
+    if (std::string_view(key) == "modalities" && *value == Json(Json::Array{Json("text")}))
+      continue;
     fields.Fail(NotSupported(fields.PathOf(key), fmt::format("'{}'", key)));
   }
   if (fields.Bool("use_beam_search").value_or(false)) {
@@ -62,7 +82,8 @@ void ReadStop(Fields& fields, const RequestLimits& limits, CommonParams* out) {
                                            limits.stop_strings_max));
   }
   for (const Json& entry : list) {
-    if (!entry.is_string()) return fields.Fail("stop", "stop must be a string or a list of strings.");
+    if (!entry.is_string())
+      return fields.Fail("stop", "stop must be a string or a list of strings.");
     const size_t bytes = entry.as_string().size();
     if (bytes == 0) return fields.Fail("stop", "stop holds an empty string.");
     if (bytes > static_cast<size_t>(limits.stop_string_bytes_max)) {
@@ -76,7 +97,8 @@ void ReadStop(Fields& fields, const RequestLimits& limits, CommonParams* out) {
 void ReadLogitBias(Fields& fields, const RequestLimits& limits, CommonParams* out) {
   const Json* bias = fields.Get("logit_bias");
   if (bias == nullptr) return;
-  if (!bias->is_object()) return fields.Fail("logit_bias", "logit_bias must map token ids to numbers.");
+  if (!bias->is_object())
+    return fields.Fail("logit_bias", "logit_bias must map token ids to numbers.");
   if (static_cast<int64_t>(bias->as_object().size()) > limits.logit_bias_max) {
     return fields.Fail("logit_bias",
                        fmt::format("logit_bias has more than {} entries.", limits.logit_bias_max));
@@ -88,7 +110,8 @@ void ReadLogitBias(Fields& fields, const RequestLimits& limits, CommonParams* ou
       return fields.Fail("logit_bias", "logit_bias holds a key that is no token id.");
     }
     if (!value.is_number() || !(value.as_double() >= -100.0 && value.as_double() <= 100.0)) {
-      return fields.Fail("logit_bias", "logit_bias holds a value that is no number from -100 to 100.");
+      return fields.Fail("logit_bias",
+                         "logit_bias holds a value that is no number from -100 to 100.");
     }
     for (const auto& [seen, unused] : out->sampling.logit_bias) {
       if (seen == id) return fields.Fail("logit_bias", "logit_bias holds a token id twice.");
@@ -137,7 +160,8 @@ void ReadSampling(Fields& fields, const ParamRules& rules, CommonParams* out) {
   s.top_k = static_cast<int32_t>(fields.Int("top_k", -1, INT32_MAX).value_or(d.top_k));
   if (s.top_k == -1) s.top_k = 0;
   s.min_p = static_cast<float>(fields.Number("min_p", 0, 1).value_or(d.min_p));
-  const double repetition = fields.Number("repetition_penalty", 0, 1e4).value_or(d.repetition_penalty);
+  const double repetition =
+      fields.Number("repetition_penalty", 0, 1e4).value_or(d.repetition_penalty);
   s.repetition_penalty = static_cast<float>(repetition);
   if (!(s.repetition_penalty > 0)) {
     fields.Fail("repetition_penalty", "repetition_penalty must be a number above 0.");
@@ -175,11 +199,12 @@ void ReadCommon(Fields& fields, const ParamRules& rules, bool chat, CommonParams
   out->return_token_ids = fields.Bool("return_token_ids").value_or(false);
   out->priority = static_cast<int32_t>(fields.Int("priority", INT32_MIN, INT32_MAX).value_or(0));
   out->cache_salt = fields.String("cache_salt").value_or("");
-  if (out->cache_salt.size() > 256) fields.Fail("cache_salt", "cache_salt has more than 256 bytes.");
+  if (out->cache_salt.size() > 256)
+    fields.Fail("cache_salt", "cache_salt has more than 256 bytes.");
   // Accepted because they change nothing here.
   for (const char* key : {"user", "metadata", "store", "service_tier", "parallel_tool_calls",
-                          "spaces_between_special_tokens", "prompt_cache_key",
-                          "safety_identifier", "request_id", "length_penalty"}) {
+                          "spaces_between_special_tokens", "prompt_cache_key", "safety_identifier",
+                          "request_id", "length_penalty"}) {
     fields.Get(key);
   }
 }
@@ -219,7 +244,8 @@ std::optional<ApiError> ParseCompletion(const Json& body, const ParamRules& rule
   } else {
     const Json::Array& list = prompt->as_array();
     if (static_cast<int64_t>(list.size()) > rules.limits.prompts_max) {
-      fields.Fail("prompt", fmt::format("prompt has more than {} entries.", rules.limits.prompts_max));
+      fields.Fail("prompt",
+                  fmt::format("prompt has more than {} entries.", rules.limits.prompts_max));
       return fields.error();
     }
     for (const Json& entry : list) {
@@ -246,7 +272,8 @@ void ReadMessages(Fields& fields, const RequestLimits& limits, ChatRequest* out)
     return fields.Fail("messages", "messages must be a list with at least one message.");
   }
   if (static_cast<int64_t>(messages->as_array().size()) > limits.messages_max) {
-    return fields.Fail("messages", fmt::format("messages has more than {} entries.", limits.messages_max));
+    return fields.Fail("messages",
+                       fmt::format("messages has more than {} entries.", limits.messages_max));
   }
   Json::Array read;
   size_t index = 0;
@@ -273,8 +300,8 @@ void ReadMessages(Fields& fields, const RequestLimits& limits, ChatRequest* out)
         const Json* type = part.Find("type");
         const Json* text = part.Find("text");
         if (type != nullptr && type->is_string() && type->as_string() != "text") {
-          return fields.Fail(NotSupported(path + ".content",
-                                          fmt::format("Content of type {}", Echo(type->as_string()))));
+          return fields.Fail(NotSupported(
+              path + ".content", fmt::format("Content of type {}", Echo(type->as_string()))));
         }
         if (text == nullptr || !text->is_string()) {
           return fields.Fail(BadField(path + ".content", "A content part has no text."));
@@ -285,7 +312,8 @@ void ReadMessages(Fields& fields, const RequestLimits& limits, ChatRequest* out)
       }
       copy.Set("content", std::move(joined));
     } else if (content != nullptr && !content->is_string()) {
-      return fields.Fail(BadField(path + ".content", "content must be a string or a list of parts."));
+      return fields.Fail(
+          BadField(path + ".content", "content must be a string or a list of parts."));
     } else if (content == nullptr && *role != "assistant") {
       return fields.Fail(BadField(path + ".content", fmt::format("{}.content is missing.", path)));
     }
@@ -308,11 +336,12 @@ void ReadMessages(Fields& fields, const RequestLimits& limits, ChatRequest* out)
     }
     for (const auto& [key, value] : kwargs->as_object()) {
       if (value.is_array() || value.is_object()) {
-        return fields.Fail("chat_template_kwargs", "chat_template_kwargs may only hold plain values.");
+        return fields.Fail("chat_template_kwargs",
+                           "chat_template_kwargs may only hold plain values.");
       }
       // What the server itself gives to a template is not the client's to replace.
-      for (const char* name : {"messages", "tools", "documents", "add_generation_prompt", "tokenize",
-                               "bos_token", "eos_token", "chat_template"}) {
+      for (const char* name : {"messages", "tools", "documents", "add_generation_prompt",
+                               "tokenize", "bos_token", "eos_token", "chat_template"}) {
         if (key == name) {
           return fields.Fail("chat_template_kwargs",
                              fmt::format("chat_template_kwargs may not set {}.", Echo(key)));

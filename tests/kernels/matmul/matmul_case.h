@@ -1,6 +1,8 @@
 // A matmul with everything that it points to, and its output with guards around each row.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <memory>
 #include <string>
@@ -146,6 +148,36 @@ inline LeafTable TestLeaves(DType weight, int leaves) {
   // Atoms such that floor(iA/L) makes widths of one and of two blocks.
   return LeafTable::Make(block * (leaves == 1 ? (block == 32 ? 11 : 2) : leaves + leaves / 2),
                          block, leaves);
+}
+
+// All rows x outputs; leaves, range, bias and dtypes change with the case so that all meet.
+template <typename F>
+void ForEachShape(DType weight, bool int8, const F& f) {
+  constexpr int64_t kRows[] = {1, 2, 3, 5, 7, 8, 13, 40};
+  const std::vector<int64_t> outputs[] = {{0, 1},           {0, 15},  {0, 16}, {0, 17},
+                                          {0, 33, 70, 100}, {0, 259}};
+  constexpr int kLeaves[] = {1, 2, 5, 16, 7};
+  uint32_t seed = static_cast<uint32_t>(weight) * 1000 + int8;
+  for (const int64_t m : kRows) {
+    for (const std::vector<int64_t>& n_starts : outputs) {
+      ++seed;
+      MatmulShape shape{.weight = weight, .int8 = int8, .m = m, .n_starts = n_starts};
+      shape.leaves = TestLeaves(weight, kLeaves[seed % 5]);
+      shape.range = {0, shape.leaves.count()};
+      shape.x = seed % 3 == 0 ? DType::kF32 : DType::kBF16;
+      shape.y = seed % 2 == 0 ? DType::kF32 : DType::kBF16;
+      shape.bias = seed % 4 < 2;
+      shape.seed = seed;
+      if (seed % 7 == 0 && shape.leaves.count() > 2) {
+        shape.range = {1, shape.leaves.count() - 1};
+        shape.finish = false;
+      } else if (seed % 7 == 1) {
+        shape.finish = false;
+      }
+      f(shape);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
 }
 
 }  // namespace weft::kernels::testing

@@ -15,10 +15,6 @@ using testing::MatmulShape;
 using testing::RandomSlices;
 using testing::TestLeaves;
 
-constexpr int64_t kRows[] = {1, 2, 3, 5, 7, 8, 13, 40};
-const std::vector<int64_t> kOutputs[] = {{0, 1},          {0, 15},  {0, 16}, {0, 17},
-                                         {0, 33, 70, 100}, {0, 259}};
-
 const Kernel<MatmulArgs>& Ref() { return *MatmulKernels().back(); }
 
 std::vector<const Kernel<MatmulArgs>*> VariantsFor(const MatmulArgs& args) {
@@ -31,38 +27,19 @@ std::vector<const Kernel<MatmulArgs>*> VariantsFor(const MatmulArgs& args) {
   return out;
 }
 
-// All rows x outputs; leaves, range, bias and dtypes change with the case so that all meet.
 void SweepShapes(DType weight, bool int8) {
-  constexpr int kLeaves[] = {1, 2, 5, 16, 7};
-  uint32_t seed = static_cast<uint32_t>(weight) * 1000 + int8;
-  for (const int64_t m : kRows) {
-    for (const std::vector<int64_t>& n_starts : kOutputs) {
-      ++seed;
-      MatmulShape shape{.weight = weight, .int8 = int8, .m = m, .n_starts = n_starts};
-      shape.leaves = TestLeaves(weight, kLeaves[seed % 5]);
-      shape.range = {0, shape.leaves.count()};
-      shape.x = seed % 3 == 0 ? DType::kF32 : DType::kBF16;
-      shape.y = seed % 2 == 0 ? DType::kF32 : DType::kBF16;
-      shape.bias = seed % 4 < 2;
-      shape.seed = seed;
-      if (seed % 7 == 0 && shape.leaves.count() > 2) {
-        shape.range = {1, shape.leaves.count() - 1};
-        shape.finish = false;
-      } else if (seed % 7 == 1) {
-        shape.finish = false;
-      }
-      MatmulCase c(shape);
-      const Buffer expected = c.Run(Ref());
-      const auto variants = VariantsFor(c.args());
-      ASSERT_TRUE(!variants.empty() || DetectIsa() < Isa::kAvx2);
-      for (const Kernel<MatmulArgs>* kernel : variants) {
-        ASSERT_EQ(c.Run(*kernel), expected) << kernel->name << ": " << c.Describe();
-        const auto slices = RandomSlices(kernel->units(c.args()), c.random());
-        ASSERT_EQ(c.Run(*kernel, slices), expected)
-            << kernel->name << " in " << slices.size() << " slices: " << c.Describe();
-      }
+  testing::ForEachShape(weight, int8, [](const MatmulShape& shape) {
+    MatmulCase c(shape);
+    const Buffer expected = c.Run(Ref());
+    const auto variants = VariantsFor(c.args());
+    ASSERT_TRUE(!variants.empty() || DetectIsa() < Isa::kAvx2);
+    for (const Kernel<MatmulArgs>* kernel : variants) {
+      ASSERT_EQ(c.Run(*kernel), expected) << kernel->name << ": " << c.Describe();
+      const auto slices = RandomSlices(kernel->units(c.args()), c.random());
+      ASSERT_EQ(c.Run(*kernel, slices), expected)
+          << kernel->name << " in " << slices.size() << " slices: " << c.Describe();
     }
-  }
+  });
 }
 
 TEST(Matmul, PlainVariantsEqualTheContract) {

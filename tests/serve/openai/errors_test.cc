@@ -9,15 +9,18 @@ TEST(Errors, HaveOpenAisFourMembers) {
   const Json json = ToJson(BadField("top_p", "wrong"));
   const Json* inner = json.Find("error");
   ASSERT_NE(inner, nullptr);
-  EXPECT_EQ(DumpJson(*inner),
-            R"({"message":"wrong","type":"invalid_request_error","param":"top_p","code":"invalid_value"})");
+  EXPECT_EQ(
+      DumpJson(*inner),
+      R"({"message":"wrong","type":"invalid_request_error","param":"top_p","code":"invalid_value"})");
   EXPECT_EQ(DumpJson(ToJson(ApiError{.status = 500, .message = "m"})),
             R"({"error":{"message":"m","type":"server_error","param":null,"code":null}})");
 }
 
 TEST(Errors, WhoMayComeBackIsTold) {
-  for (const auto& [status, retry] : std::vector<std::pair<Status, bool>>{
-           {Status::Exhausted("x"), true}, {Status::Unavailable("x"), true}, {Status::Invalid("x"), false}}) {
+  for (const auto& [status, retry] :
+       std::vector<std::pair<Status, bool>>{{Status::Exhausted("x"), true},
+                                            {Status::Unavailable("x"), true},
+                                            {Status::Invalid("x"), false}}) {
     const HttpResponse response = ToResponse(FromStatus(status));
     EXPECT_EQ(!response.headers.empty(), retry) << response.status;
   }

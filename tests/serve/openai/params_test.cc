@@ -15,11 +15,13 @@ Json Parse(const std::string& text) {
 }
 
 std::optional<ApiError> Completion(const std::string& fields, CompletionRequest* out) {
-  return ParseCompletion(Parse("{\"prompt\":\"a\"" + (fields.empty() ? "" : "," + fields) + "}"), {}, out);
+  return ParseCompletion(Parse("{\"prompt\":\"a\"" + (fields.empty() ? "" : "," + fields) + "}"),
+                         {}, out);
 }
 std::optional<ApiError> Chat(const std::string& fields, ChatRequest* out) {
   return ParseChat(Parse("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]" +
-                         (fields.empty() ? "" : "," + fields) + "}"), {}, out);
+                         (fields.empty() ? "" : "," + fields) + "}"),
+                   {}, out);
 }
 
 TEST(Params, AbsentAndNullMeanTheSame) {
@@ -28,7 +30,8 @@ TEST(Params, AbsentAndNullMeanTheSame) {
   ASSERT_FALSE(Completion(
       R"("logprobs":null,"stop":null,"seed":null,"n":null,"temperature":null,"stream":null,
          "logit_bias":null,"stream_options":null,"response_format":null,"tools":null,
-         "max_tokens":null,"suffix":null,"top_k":null,"user":null)", &nulls));
+         "max_tokens":null,"suffix":null,"top_k":null,"user":null)",
+      &nulls));
   for (const CompletionRequest* r : {&plain, &nulls}) {
     EXPECT_EQ(r->common.n, 1);
     EXPECT_FALSE(r->common.stream);
@@ -46,14 +49,17 @@ TEST(Params, EveryIntegerFieldIsRangeChecked) {
     std::string name;
     std::string lowest, highest;
   };
-  const std::vector<Field> fields = {{"n", "1", "128"}, {"max_tokens", "1", "2147483647"},
-                                     {"top_k", "-1", "2147483647"}, {"logprobs", "0", "20"},
+  const std::vector<Field> fields = {{"n", "1", "128"},
+                                     {"max_tokens", "1", "2147483647"},
+                                     {"top_k", "-1", "2147483647"},
+                                     {"logprobs", "0", "20"},
                                      {"min_tokens", "0", "2147483647"},
                                      {"priority", "-2147483648", "2147483647"},
                                      {"seed", "-9223372036854775808", "9223372036854775807"}};
   for (const Field& field : fields) {
     CompletionRequest out;
-    for (const std::string& good : {field.lowest, field.highest, std::string("1"), std::string("1.0")}) {
+    for (const std::string& good :
+         {field.lowest, field.highest, std::string("1"), std::string("1.0")}) {
       EXPECT_FALSE(Completion("\"" + field.name + "\":" + good, &out)) << field.name << " " << good;
     }
     for (const char* bad : {"\"1\"", "true", "1.5", "[]", "{}", "1e300", "18446744073709551615"}) {
@@ -74,13 +80,12 @@ TEST(Params, EveryFloatFieldHasAClosedFiniteRange) {
     std::string name;
     std::vector<std::string> good, bad;
   };
-  const std::vector<Field> fields = {
-      {"temperature", {"0", "2", "1e-7", "0.5"}, {"-0.1", "2.1"}},
-      {"top_p", {"1", "0.001"}, {"0", "1.01", "-1", "1e-300"}},
-      {"min_p", {"0", "1"}, {"-0.1", "1.1"}},
-      {"presence_penalty", {"-2", "2"}, {"-2.1", "2.1"}},
-      {"frequency_penalty", {"-2", "2"}, {"-2.1", "2.1"}},
-      {"repetition_penalty", {"0.1", "1.3"}, {"0", "-1", "1e9"}}};
+  const std::vector<Field> fields = {{"temperature", {"0", "2", "1e-7", "0.5"}, {"-0.1", "2.1"}},
+                                     {"top_p", {"1", "0.001"}, {"0", "1.01", "-1", "1e-300"}},
+                                     {"min_p", {"0", "1"}, {"-0.1", "1.1"}},
+                                     {"presence_penalty", {"-2", "2"}, {"-2.1", "2.1"}},
+                                     {"frequency_penalty", {"-2", "2"}, {"-2.1", "2.1"}},
+                                     {"repetition_penalty", {"0.1", "1.3"}, {"0", "-1", "1e9"}}};
   for (const Field& field : fields) {
     CompletionRequest out;
     for (const auto& good : field.good) {
@@ -126,8 +131,8 @@ TEST(Params, PromptsComeInFourForms) {
   EXPECT_EQ(count("[\"a\",\"b\"]"), 2);
   EXPECT_EQ(count("[1,2,3]"), 1);
   EXPECT_EQ(count("[[1,2],[3]]"), 2);
-  for (const char* bad : {"[]", "[[]]", "3", "{}", "[-1]", "[1,\"a\"]", "[1.5]", "[2147483648]", "[true]", "null",
-                          "[[1],[-5]]"}) {
+  for (const char* bad : {"[]", "[[]]", "3", "{}", "[-1]", "[1,\"a\"]", "[1.5]", "[2147483648]",
+                          "[true]", "null", "[[1],[-5]]"}) {
     EXPECT_EQ(count(bad), -1) << bad;
   }
 }
@@ -148,19 +153,20 @@ TEST(Params, StopStringsAreFewAndNeitherEmptyNorLong) {
   EXPECT_EQ(out.common.stop, std::vector<std::string>{"x"});
   EXPECT_FALSE(Completion(R"("stop":["a","b","c","d"])", &out));
   EXPECT_FALSE(Completion("\"stop\":[]", &out));
-  for (const std::string& bad : {std::string(R"(["a","b","c","d","e"])"), std::string("\"\""),
-                                 std::string("[1]"), std::string("7"),
-                                 "\"" + std::string(257, 'a') + "\""}) {
+  for (const std::string& bad :
+       {std::string(R"(["a","b","c","d","e"])"), std::string("\"\""), std::string("[1]"),
+        std::string("7"), "\"" + std::string(257, 'a') + "\""}) {
     EXPECT_TRUE(Completion("\"stop\":" + bad, &out)) << bad;
   }
 }
 
 TEST(Params, IdsThatAreNoIdsAreRefused) {
   CompletionRequest out;
-  for (const char* bad : {R"("stop_token_ids":[-1])", R"("stop_token_ids":["a"])", R"("stop_token_ids":7)",
-                          R"("logit_bias":{"-1":1})", R"("logit_bias":{"a":1})", R"("logit_bias":{"1x":1})",
-                          R"("logit_bias":{"1":101})", R"("logit_bias":{"1":"2"})", R"("logit_bias":[1])",
-                          R"("logit_bias":{"1":1,"01":2})"}) {
+  for (const char* bad :
+       {R"("stop_token_ids":[-1])", R"("stop_token_ids":["a"])", R"("stop_token_ids":7)",
+        R"("logit_bias":{"-1":1})", R"("logit_bias":{"a":1})", R"("logit_bias":{"1x":1})",
+        R"("logit_bias":{"1":101})", R"("logit_bias":{"1":"2"})", R"("logit_bias":[1])",
+        R"("logit_bias":{"1":1,"01":2})"}) {
     EXPECT_TRUE(Completion(bad, &out)) << bad;
   }
   CompletionRequest good;
@@ -169,11 +175,12 @@ TEST(Params, IdsThatAreNoIdsAreRefused) {
 }
 
 TEST(Params, WhatCannotBeDoneYetIsRefusedByName) {
-  for (const char* field : {R"("tools":[{"type":"function"}])", R"("response_format":{"type":"json_object"})",
-                            R"("response_format":{"type":"json_schema","json_schema":{}})",
-                            R"("structured_outputs":{"regex":"a"})", R"("use_beam_search":true)",
-                            R"("tool_choice":"required")", R"("bad_words":["x"])",
-                            R"("continue_final_message":true)"}) {
+  for (const char* field :
+       {R"("tools":[{"type":"function"}])", R"("response_format":{"type":"json_object"})",
+        R"("response_format":{"type":"json_schema","json_schema":{}})",
+        R"("structured_outputs":{"regex":"a"})", R"("use_beam_search":true)",
+        R"("tool_choice":"required")", R"("bad_words":["x"])",
+        R"("continue_final_message":true)"}) {
     ChatRequest out;
     const auto error = Chat(field, &out);
     ASSERT_TRUE(error) << field;
@@ -181,7 +188,8 @@ TEST(Params, WhatCannotBeDoneYetIsRefusedByName) {
     EXPECT_EQ(error->code, "not_supported") << field;
     EXPECT_NE(std::string(field).find(error->param), std::string::npos) << error->param;
   }
-  for (const char* field : {R"("tools":[])", R"("tool_choice":"none")", R"("response_format":{"type":"text"})"}) {
+  for (const char* field :
+       {R"("tools":[])", R"("tool_choice":"none")", R"("response_format":{"type":"text"})"}) {
     ChatRequest out;
     EXPECT_FALSE(Chat(field, &out)) << field;
   }
@@ -197,13 +205,14 @@ TEST(Params, MessagesAreReadInEveryFormThatClientsSend) {
   ChatRequest out;
   ASSERT_FALSE(ParseChat(Parse(R"({"messages":[{"role":"system","content":"s"},
       {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
-      {"role":"assistant","content":null,"tool_calls":[]}]})"), {}, &out));
+      {"role":"assistant","content":null,"tool_calls":[]}]})"),
+                         {}, &out));
   EXPECT_EQ(out.messages.as_array()[1].Find("content")->as_string(), "a\nb");
-  for (const char* bad :
-       {"[]", "{}", "\"a\"", "[1]", "[{}]", R"([{"role":"user"}])", R"([{"role":"king","content":"a"}])",
-        R"([{"role":7,"content":"a"}])", R"([{"role":"user","content":7}])",
-        R"([{"role":"user","content":[{"type":"image_url","image_url":"x"}]}])",
-        R"([{"role":"user","content":[{"type":"text"}]}])"}) {
+  for (const char* bad : {"[]", "{}", "\"a\"", "[1]", "[{}]", R"([{"role":"user"}])",
+                          R"([{"role":"king","content":"a"}])", R"([{"role":7,"content":"a"}])",
+                          R"([{"role":"user","content":7}])",
+                          R"([{"role":"user","content":[{"type":"image_url","image_url":"x"}]}])",
+                          R"([{"role":"user","content":[{"type":"text"}]}])"}) {
     ChatRequest other;
     const auto error = ParseChat(Parse("{\"messages\":" + std::string(bad) + "}"), {}, &other);
     ASSERT_TRUE(error) << bad;
