@@ -45,7 +45,8 @@ ValueId Builder::State(std::string name, std::vector<Dim> dims) {
 
 ValueId Builder::Param(std::string name, DType dtype, std::vector<Dim> dims) {
   // A tied weight is one param: it exists once.
-  if (const ValueId known = graph_.Find(name); known != kNoValue) return known;
+  const auto [known, added] = params_.try_emplace(name, static_cast<ValueId>(graph_.values.size()));
+  if (!added) return known->second;
   const ValueId id = Input(std::move(name), dtype, std::move(dims));
   graph_.values[id].kind = ValueKind::kParam;
   return id;

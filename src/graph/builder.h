@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
@@ -63,6 +64,7 @@ class Builder {
   Graph graph_;
   DType model_dtype_;
   std::string layer_;
+  std::unordered_map<std::string, ValueId> params_;
 };
 
 // Turns every word of intention into primitive ops; the fixed step before any pass.

@@ -1,5 +1,7 @@
 #include "graph/graph.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace weft::graph {
@@ -56,17 +58,24 @@ int Graph::ProducerOf(ValueId id) const {
   return -1;
 }
 
-std::vector<int> Graph::ReadersOf(ValueId id) const {
-  std::vector<int> readers;
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    for (ValueId in : nodes[n].in) {
-      if (in == id) {
-        readers.push_back(static_cast<int>(n));
-        break;
+Uses::Uses(const Graph& graph)
+    : producer_(graph.values.size(), -1), begin_(graph.values.size() + 1, 0) {
+  const auto each_read = [&](const auto& visit) {
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const std::vector<ValueId>& in = graph.nodes[n].in;
+      for (auto id = in.begin(); id != in.end(); ++id) {
+        if (std::find(in.begin(), id, *id) == id) visit(*id, static_cast<int>(n));
       }
     }
+  };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (ValueId id : graph.nodes[n].out) producer_[id] = static_cast<int>(n);
   }
-  return readers;
+  each_read([&](ValueId id, int) { ++begin_[id + 1]; });
+  for (size_t id = 0; id < graph.values.size(); ++id) begin_[id + 1] += begin_[id];
+  readers_.resize(begin_.back());
+  std::vector<int> next(begin_.begin(), begin_.end() - 1);
+  each_read([&](ValueId id, int node) { readers_[next[id]++] = node; });
 }
 
 MatmulOperands OperandsOf(const Node& matmul) {

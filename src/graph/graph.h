@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,11 +89,27 @@ struct Graph {
   Value& value(ValueId id) { return values[id]; }
   // The value with this name, or kNoValue.
   ValueId Find(std::string_view name) const;
-  // The node that makes `id`, or -1.
+  // The node that makes `id`, or -1. A walk over all nodes: who asks for many takes Uses.
   int ProducerOf(ValueId id) const;
-  // Nodes that read `id`, in order.
-  std::vector<int> ReadersOf(ValueId id) const;
   bool placed() const { return !mesh.axes.empty(); }
+};
+
+// Who makes and who reads each value, found in one walk. It tells of the graph as it was then: a
+// rewrite that moves nodes makes it stale.
+class Uses {
+ public:
+  explicit Uses(const Graph& graph);
+  // The node that makes `id` (the last one, in a graph that breaks the law of one), or -1.
+  int ProducerOf(ValueId id) const { return producer_[id]; }
+  // Nodes that read `id`, in order; one that reads it twice is told once.
+  std::span<const int> ReadersOf(ValueId id) const {
+    return {readers_.data() + begin_[id], readers_.data() + begin_[id + 1]};
+  }
+
+ private:
+  std::vector<int> producer_;  // by value
+  std::vector<int> begin_;     // by value, into readers_
+  std::vector<int> readers_;
 };
 
 // Views of a matmul's inputs by role.

@@ -216,12 +216,13 @@ Result<std::vector<Placements>> PlaceOutputs(const Graph& graph, const Node& nod
 
 Status Verify(const Graph& g) {
   std::vector<bool> made(g.values.size(), false);
+  const Uses uses(g);
   for (size_t i = 0; i < g.values.size(); ++i) {
     const Value& v = g.values[i];
     made[i] = v.kind == ValueKind::kInput || v.kind == ValueKind::kParam ||
-              (v.kind == ValueKind::kState && g.ProducerOf(static_cast<ValueId>(i)) < 0);
+              (v.kind == ValueKind::kState && uses.ProducerOf(static_cast<ValueId>(i)) < 0);
     if (g.placed() && v.on.size() != g.mesh.axes.size() &&
-        (made[i] || g.ProducerOf(static_cast<ValueId>(i)) >= 0)) {
+        (made[i] || uses.ProducerOf(static_cast<ValueId>(i)) >= 0)) {
       return Status::Internal("V9: value '{}' has {} placements on a mesh of {} axes", v.name,
                               v.on.size(), g.mesh.axes.size());
     }

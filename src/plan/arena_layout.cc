@@ -45,6 +45,7 @@ int64_t BytesOfValue(const Graph& g, ValueId id, int64_t rows, int rank) {
 
 void LayOutArena(Plan& plan) {
   const Graph& g = plan.graph;
+  const graph::Uses uses(g);
   const int steps = static_cast<int>(plan.steps.size());
   std::vector<int> epoch(steps), group_epoch_after(steps);
   int now = 0;
@@ -71,8 +72,7 @@ void LayOutArena(Plan& plan) {
       if (plan.layouts[id].region == Region::kNone) continue;
       if (operand >= 0 && i == 0) {
         const ValueId from = node.in[operand];
-        const std::vector<int> readers = g.ReadersOf(from);
-        const bool last = readers.back() == plan.steps[s].node;
+        const bool last = uses.ReadersOf(from).back() == plan.steps[s].node;
         if (last && block_of[from] >= 0 && plan.layouts[from].region == plan.layouts[id].region) {
           // In place: the value stands where its operand stood, in the same group and column.
           plan.layouts[id].group = plan.layouts[from].group;

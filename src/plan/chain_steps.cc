@@ -26,9 +26,9 @@ bool IsSmall(Op op) {
 
 // A value may stand in every worker's own memory only if nobody but small steps, matmuls (which
 // read it) and its own worker see it.
-bool MayBePrivate(const Graph& g, ValueId id) {
+bool MayBePrivate(const Graph& g, const graph::Uses& uses, ValueId id) {
   if (std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end()) return false;
-  for (int reader : g.ReadersOf(id)) {
+  for (int reader : uses.ReadersOf(id)) {
     const Node& node = g.nodes[reader];
     if (IsExchange(node.op) && node.op != Op::kAllReduce) return false;
     if (node.op == Op::kRope || node.op == Op::kKvWrite || node.op == Op::kAttention) return false;
@@ -40,6 +40,7 @@ bool MayBePrivate(const Graph& g, ValueId id) {
 
 void ChainSteps(Plan& plan, int32_t each_rows_max) {
   const Graph& g = plan.graph;
+  const graph::Uses uses(g);
   plan.layouts.assign(g.values.size(), {});
   const bool chain = plan.workers_per_rank > 1 && plan.bucket.rows_max <= each_rows_max;
 
@@ -47,7 +48,7 @@ void ChainSteps(Plan& plan, int32_t each_rows_max) {
   for (Step& step : plan.steps) {
     const Node& node = g.nodes[step.node];
     const bool each = chain && IsSmall(node.op) &&
-                      std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) { return MayBePrivate(g, id); });
+                      std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) { return MayBePrivate(g, uses, id); });
     step.split = each ? Split::kEach : Split::kUnits;
     step.wait = Wait::kNone;
     for (ValueId id : node.in) {

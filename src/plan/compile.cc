@@ -4,10 +4,10 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "graph/verify.h"
 #include "plan/arena_layout.h"
 #include "plan/chain_steps.h"
+#include "plan/fingerprint.h"
 #include "plan/plan.h"
 
 namespace weft::plan {
@@ -45,15 +45,15 @@ int64_t ElementBytes(const Value& v) {
   return v.pairs ? 12 : v.int8_rows ? 1 : FactsOf(v.dtype).block_bytes;
 }
 
-int PartialsOf(const Graph& g, ValueId roots, int rank) {
-  const int producer = g.ProducerOf(roots);
+int PartialsOf(const Graph& g, const graph::Uses& uses, ValueId roots, int rank) {
+  const int producer = uses.ProducerOf(roots);
   WEFT_CHECK(producer >= 0 && g.nodes[producer].op == Op::kMatmul, "{} is no matmul's", g.value(roots).name);
   const KLeaves leaves = LeavesOf(g, g.nodes[producer].in[1], rank);
   if (leaves.table == nullptr) return 1;
   return static_cast<int>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
 }
 
-Cost CostOf(const Graph& g, const Node& node, Step* step) {
+Cost CostOf(const Graph& g, const graph::Uses& uses, const Node& node, Step* step) {
   Cost cost;
   const int ranks = g.mesh.ranks();
   if (node.op == Op::kMatmul) {
@@ -76,7 +76,7 @@ Cost CostOf(const Graph& g, const Node& node, Step* step) {
     for (int r = 0; r < ranks; ++r) {
       int64_t held = LocalWidth(g, x, r) * ElementBytes(x);
       if (node.op == Op::kAllReduce || node.op == Op::kReduceScatter) {
-        const int partials = PartialsOf(g, node.in[0], r);
+        const int partials = PartialsOf(g, uses, node.in[0], r);
         step->partials = std::max(step->partials, partials);
         held *= partials;
       }
@@ -84,11 +84,6 @@ Cost CostOf(const Graph& g, const Node& node, Step* step) {
     }
   }
   return cost;
-}
-
-uint64_t FingerprintOf(const Plan& plan) {
-  const std::string text = fmt::format("{}\nnumerics {}\n{}", Print(plan), kNumericsVersion, graph::Print(plan.graph));
-  return Hash64(text);
 }
 
 }  // namespace
@@ -103,6 +98,8 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   WEFT_ASSIGN_OR_RETURN(graph::PassRun run, RunPasses(placed, context, options.eager));
   plan.graph = std::move(run.graph);
   plan.passes = std::move(run.reports);
+  const graph::Uses uses(plan.graph);
+  plan.steps.reserve(plan.graph.nodes.size());
   for (size_t n = 0; n < plan.graph.nodes.size(); ++n) {
     const Node& node = plan.graph.nodes[n];
     Step step;
@@ -115,7 +112,7 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
     }
     step.impl = std::move(choice.impl);
     step.refused = std::move(choice.refused);
-    step.cost = CostOf(plan.graph, node, &step);
+    step.cost = CostOf(plan.graph, uses, node, &step);
     plan.steps.push_back(std::move(step));
   }
   ChainSteps(plan, options.eager ? 0 : target.each_rows_max());

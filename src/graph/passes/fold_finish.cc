@@ -14,12 +14,14 @@ std::string Refuse(const PassContext& c) {
 }
 
 int Run(Graph& g, const PassContext&) {
+  const Uses uses(g);  // nodes are changed in place, so it stays true
   int rewrites = 0;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     if (g.nodes[n].op != Op::kFinish) continue;
     const ValueId roots = g.nodes[n].in[0];
-    const int producer = g.ProducerOf(roots);
-    if (producer < 0 || g.nodes[producer].op != Op::kMatmul || g.ReadersOf(roots).size() != 1) continue;
+    const int producer = uses.ProducerOf(roots);
+    if (producer < 0 || g.nodes[producer].op != Op::kMatmul) continue;
+    if (uses.ReadersOf(roots).size() != 1) continue;
     Node matmul = g.nodes[producer];
     std::erase_if(matmul.attrs, [](const Attr& a) { return a.key == "roots"; });
     matmul.Set("finish", int64_t{1});

@@ -9,26 +9,30 @@ namespace {
 std::string Refuse(const PassContext&) { return ""; }
 
 int Run(Graph& g, const PassContext&) {
+  const Uses uses(g);
+  std::vector<bool> gone(g.nodes.size(), false);
   int rewrites = 0;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
-    if (g.nodes[n].op != Op::kAdd) continue;
-    const ValueId sum = g.nodes[n].out[0];
-    for (int reader : g.ReadersOf(sum)) {
-      Node& norm = g.nodes[reader];
-      if (norm.op != Op::kRmsNorm || norm.Int("groups") != 1) continue;
-      // The add moves down to the norm, so nothing between them may read the sum.
-      bool free = true;
-      for (int other : g.ReadersOf(sum)) free = free && other >= reader;
-      if (!free) continue;
-      Node fused{Op::kAddRmsNorm, {g.nodes[n].in[0], g.nodes[n].in[1], norm.in[1]},
-                 {sum, norm.out[0]}, norm.attrs, norm.layer};
-      norm = std::move(fused);
-      g.nodes.erase(g.nodes.begin() + static_cast<long>(n));
-      --n;
-      ++rewrites;
-      break;
-    }
+    const Node& add = g.nodes[n];
+    if (add.op != Op::kAdd) continue;
+    const ValueId sum = add.out[0];
+    const std::span<const int> readers = uses.ReadersOf(sum);
+    if (readers.empty()) continue;
+    // The add moves down to the norm, so the norm must be the first that reads the sum.
+    Node& norm = g.nodes[readers.front()];
+    if (norm.op != Op::kRmsNorm || norm.in[0] != sum || norm.Int("groups") != 1) continue;
+    norm = Node{Op::kAddRmsNorm, {add.in[0], add.in[1], norm.in[1]}, {sum, norm.out[0]}, norm.attrs,
+                norm.layer};
+    gone[n] = true;
+    ++rewrites;
   }
+  size_t kept = 0;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (gone[n]) continue;
+    if (kept != n) g.nodes[kept] = std::move(g.nodes[n]);
+    ++kept;
+  }
+  g.nodes.resize(kept);
   return rewrites;
 }
 
