@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/bf16.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "comm/parts.h"
@@ -59,15 +60,17 @@ class KernelRunner final : public Runner {
  public:
   using Patch = void (*)(Args&, const Live&);
   KernelRunner(Args args, const Kernel<Args>* kernel, Patch patch, Split split, int worker, int workers,
-               std::byte* scratch)
-      : args_(args), kernel_(kernel), patch_(patch), split_(split), worker_(worker), workers_(workers), scratch_(scratch) {}
+               std::byte* scratch, int64_t* done)
+      : args_(args), kernel_(kernel), patch_(patch), split_(split), worker_(worker), workers_(workers), scratch_(scratch), done_(done) {}
 
   void Run(const Live& live, int) override {
     Args args = args_;
     patch_(args, live);
     const int64_t units = kernel_->units(args);
     const Slice slice = split_ == Split::kEach ? Slice{0, units} : kernels::SliceOf(units, worker_, workers_);
-    if (slice.begin < slice.end) kernel_->run(args, slice, scratch_);
+    if (slice.begin >= slice.end) return;
+    kernel_->run(args, slice, scratch_);
+    *done_ += slice.end - slice.begin;
   }
 
  private:
@@ -77,6 +80,7 @@ class KernelRunner final : public Runner {
   Split split_;
   int worker_, workers_;
   std::byte* scratch_;
+  int64_t* done_;  // units of this worker at this op
 };
 
 class NothingRunner final : public Runner {
@@ -140,8 +144,9 @@ class Binder {
   template <typename Args>
   std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list, typename KernelRunner<Args>::Patch patch) const {
     return std::make_unique<KernelRunner<Args>>(args, Named(list, step_.impl), patch, step_.split, c_.worker,
-                                                plan_.workers_per_rank, mine().scratch[c_.worker]);
+                                                plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
   }
+  int64_t* UnitsDone() const { return &mine().units[c_.worker].of_op[static_cast<size_t>(node_.op)]; }
   bool HeadRows() const { return plan_.bucket.kind == plan::Bucket::Kind::kHead; }
   // A patch that sets the rows of a body's or a head's arguments.
   template <typename Args, typename SetRows>
@@ -168,6 +173,21 @@ class Binder {
   RankTables::OfStep& t_;
 };
 
+// ExecFaults::bf16_partials.
+class RoundedPartialsRunner final : public Runner {
+ public:
+  RoundedPartialsRunner(std::unique_ptr<Runner> matmul, float* partials, int64_t count)
+      : matmul_(std::move(matmul)), partials_(partials, static_cast<size_t>(count)) {}
+  void Run(const Live& live, int phase) override {
+    matmul_->Run(live, phase);
+    for (float& x : partials_) x = ToFloat(ToBf16(x));
+  }
+
+ private:
+  std::unique_ptr<Runner> matmul_;
+  std::span<float> partials_;
+};
+
 std::unique_ptr<Runner> Binder::Matmul() {
   kernels::MatmulArgs args = MatmulShape(g_, node_, RowsMax(plan_), c_.rank);
   if (args.w.n == 0 || args.w.k_leaves == 0) return std::make_unique<NothingRunner>();
@@ -192,7 +212,10 @@ std::unique_ptr<Runner> Binder::Matmul() {
       a.xq.rows = a.int8_activations ? rows : 0;
     }
   };
-  return Make(args, kernels::MatmulKernels(), Rows<kernels::MatmulArgs>(HeadRows(), Set{}));
+  auto matmul = Make(args, kernels::MatmulKernels(), Rows<kernels::MatmulArgs>(HeadRows(), Set{}));
+  if (!c_.faults->bf16_partials || args.finish) return matmul;
+  WEFT_CHECK(plan_.workers_per_rank == 1, "bf16_partials wants one worker a rank");
+  return std::make_unique<RoundedPartialsRunner>(std::move(matmul), args.partials, args.roots * args.partials_stride);
 }
 
 // add_rms_norm updates the residual where it stands; if the plan moved it, the rows are moved first.
@@ -413,9 +436,10 @@ class FinishRunner final : public Runner {
     args.strides = strides_.data();
     args_ = args;
   }
-  void Bind(const Kernel<kernels::FinishArgs>* kernel, Split split, int worker, int workers, std::byte* scratch) {
+  void Bind(const Kernel<kernels::FinishArgs>* kernel, Split split, int worker, int workers, std::byte* scratch,
+            int64_t* done) {
     runner_ = std::make_unique<KernelRunner<kernels::FinishArgs>>(
-        args_, kernel, [](kernels::FinishArgs& a, const Live& live) { a.y.rows = live.tokens; }, split, worker, workers, scratch);
+        args_, kernel, [](kernels::FinishArgs& a, const Live& live) { a.y.rows = live.tokens; }, split, worker, workers, scratch, done);
   }
   void Run(const Live& live, int phase) override { runner_->Run(live, phase); }
 
@@ -435,7 +459,7 @@ std::unique_ptr<Runner> Binder::Finish() {
   std::vector<const float*> roots;
   for (int i = 0; i < t_.roots.count(); ++i) roots.push_back(base + i * RowsMax(plan_) * args.y.cols);
   auto runner = std::make_unique<FinishRunner>(args, std::move(roots));
-  runner->Bind(Named(kernels::FinishKernels(), step_.impl), step_.split, c_.worker, plan_.workers_per_rank, mine().scratch[c_.worker]);
+  runner->Bind(Named(kernels::FinishKernels(), step_.impl), step_.split, c_.worker, plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
   return runner;
 }
 
@@ -446,11 +470,16 @@ std::unique_ptr<Runner> Binder::Attention() {
   args.y = ViewOf(node_.out[0]);
   args.kv = KvOf(node_.in[1], args.kv);
   args.kv_of_head = t_.kv_of_head.data();
-  return Make<kernels::AttentionArgs>(args, kernels::AttentionKernels(), [](kernels::AttentionArgs& a, const Live& live) {
+  const auto patch = [](kernels::AttentionArgs& a, const Live& live) {
     a.rows = a.q.rows = a.y.rows = live.tokens;
     a.segments = live.inputs->segments.data();
     a.segment_count = static_cast<int>(live.inputs->segments.size());
-  });
+  };
+  if (c_.faults->attention != nullptr) {
+    return std::make_unique<KernelRunner<kernels::AttentionArgs>>(args, c_.faults->attention, patch, step_.split, c_.worker,
+                                                                  plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
+  }
+  return Make<kernels::AttentionArgs>(args, kernels::AttentionKernels(), patch);
 }
 
 std::unique_ptr<Runner> Binder::Bind() {
@@ -558,9 +587,35 @@ std::unique_ptr<Runner> Binder::Bind() {
   return nullptr;
 }
 
+// The merges of the leaf tree; left to right with a fault.
+std::vector<uint8_t> MergesOf(const plan::KLeaves& leaves, bool in_order) {
+  if (leaves.table == nullptr) return {0};
+  if (!in_order) return TreeMerges(leaves.table->count(), leaves.range);
+  std::vector<uint8_t> merges(leaves.range.size(), 1);
+  if (!merges.empty()) merges[0] = 0;
+  return merges;
+}
+
+comm::RootLayout RootsOf(const plan::KLeaves& leaves, int ranks, bool in_order) {
+  if (leaves.table == nullptr) return comm::MakeRootLayout(LeafTable::Whole(1), ranks);
+  if (!in_order) return comm::MakeRootLayout(*leaves.table, ranks);
+  comm::RootLayout out;
+  for (int r = 0; r < ranks; ++r) {
+    out.firsts.push_back(out.count());
+    const LeafRange own = leaves.table->OwnedBy(r, ranks);
+    if (own.empty()) continue;
+    out.merges.push_back(out.roots.empty() ? 0 : 1);
+    out.roots.push_back(own);
+    out.root_ranks.push_back(r);
+  }
+  out.firsts.push_back(out.count());
+  return out;
+}
+
 }  // namespace
 
-std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weights, int rank) {
+std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults) {
+  const bool in_order = faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 8);
   auto tables = std::make_shared<RankTables>();
   const Graph& g = plan.graph;
   const int ranks = g.mesh.ranks();
@@ -572,7 +627,7 @@ std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weig
         const graph::MatmulOperands operands = OperandsOf(node);
         t.packed = weights.TableOf(g, operands.weights, rank);
         const plan::KLeaves leaves = plan::LeavesOf(g, operands.weights[0], rank);
-        t.merges = leaves.table == nullptr ? std::vector<uint8_t>{0} : TreeMerges(leaves.table->count(), leaves.range);
+        t.merges = MergesOf(leaves, in_order);
         const bool any = std::any_of(operands.biases.begin(), operands.biases.end(), [](ValueId b) { return b != graph::kNoValue; });
         for (size_t i = 0; any && i < operands.biases.size(); ++i) {
           if (operands.biases[i] == graph::kNoValue) {
@@ -597,7 +652,7 @@ std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weig
         if (node.in.size() == 2) t.bias = weights.VectorOf(g, node.in[1], rank);
         const Node& matmul = g.nodes[g.ProducerOf(node.in[0])];
         const plan::KLeaves leaves = plan::LeavesOf(g, matmul.in[1], rank);
-        t.roots = leaves.table == nullptr ? comm::MakeRootLayout(LeafTable::Whole(1), ranks) : comm::MakeRootLayout(*leaves.table, ranks);
+        t.roots = RootsOf(leaves, ranks, in_order);
         break;
       }
       case Op::kAttention: {

@@ -199,6 +199,7 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
 
   memory_.page_tokens = config_.page_tokens;
   memory_.ranks.resize(ranks);
+  units_.assign(ranks, std::vector<UnitCounts>(workers_));
   for (int r = 0; r < ranks; ++r) {
     RankMemory& rank = memory_.ranks[r];
     const int node = cores_.ranks[r].node;
@@ -207,6 +208,7 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
     WEFT_ASSIGN_OR_RETURN(device::Memory arena, device::Memory::Allocate(work, node, fmt::format("arena of rank {}", r)));
     rank.arena = arena.data();
     rank.hidden = arena.data() + rank_arena;
+    rank.units = units_[r].data();
     for (int w = 0; w < workers_; ++w) {
       rank.worker_arenas.push_back(rank.hidden + hidden + w * worker_arena);
       rank.scratch.push_back(rank.hidden + hidden + workers_ * worker_arena + w * scratch);
@@ -234,16 +236,22 @@ void ModelInstance::Bind(BoundPlan& bound) {
   const plan::Plan& p = bound.plan;
   bound.runners.resize(config_.ranks);
   for (int r = 0; r < config_.ranks; ++r) {
-    bound.tables.push_back(MakeRankTables(p, *weights_, r));
+    bound.tables.push_back(MakeRankTables(p, *weights_, r, config_.faults));
     bound.runners[r].resize(workers_);
     for (int w = 0; w < workers_; ++w) {
-      const BindContext context{&p, weights_.get(), &memory_, fabric_.get(), r, w};
+      const BindContext context{&p, weights_.get(), &memory_, fabric_.get(), &config_.faults, r, w};
       for (size_t s = 0; s < p.steps.size(); ++s) bound.runners[r][w].push_back(BindStep(context, *bound.tables[r], s));
     }
   }
-  if (p.bucket.kind == Bucket::Kind::kHead && p.bucket.mode == HeadMode::kGreedy) {
+  if (p.bucket.kind != Bucket::Kind::kHead) return;
+  if (p.bucket.mode == HeadMode::kGreedy) {
     const plan::Layout& layout = p.layouts[p.graph.outputs[0]];
     bound.pairs = reinterpret_cast<const kernels::ValueIndex*>(memory_.ranks[0].arena + layout.offset);
+    return;
+  }
+  for (const graph::Node& node : p.graph.nodes) {
+    if (node.op != Op::kSample) continue;
+    bound.logits = reinterpret_cast<const float*>(memory_.ranks[0].arena + p.layouts[node.in[0]].offset);
   }
 }
 
@@ -258,6 +266,12 @@ int64_t ModelInstance::kv_bytes() const {
   int64_t bytes = 0;
   for (const device::Memory& m : regions_) bytes += m.name().starts_with("KV") ? m.bytes() : 0;
   return bytes;
+}
+
+int64_t ModelInstance::units(int rank, graph::Op op) const {
+  int64_t units = 0;
+  for (const UnitCounts& worker : units_[rank]) units += worker.of_op[static_cast<size_t>(op)];
+  return units;
 }
 
 int64_t ModelInstance::arena_bytes() const {

@@ -17,6 +17,7 @@
 #include "device/memory.h"
 #include "device/topology.h"
 #include "exec/cpu_target.h"
+#include "exec/faults.h"
 #include "exec/runner.h"
 #include "exec/weights.h"
 #include "io/checkpoint.h"
@@ -43,6 +44,7 @@ struct ExecConfig {
   bool reference = false;           // contracts only
   int64_t wait_timeout_ns = 60'000'000'000;
   std::function<void(int64_t done, int64_t total)> progress;
+  ExecFaults faults;                // tests only
 };
 
 struct BoundPlan {
@@ -50,8 +52,9 @@ struct BoundPlan {
   // [rank][worker][step]
   std::vector<std::vector<std::vector<std::unique_ptr<Runner>>>> runners;
   std::vector<std::shared_ptr<RankTables>> tables;  // [rank]
-  // Where the greedy head's pairs stand on rank 0.
+  // Where the greedy head's pairs, or the sampling head's logits [rows, V], stand on rank 0.
   const kernels::ValueIndex* pairs = nullptr;
+  const float* logits = nullptr;
 };
 
 class ModelInstance {
@@ -78,6 +81,8 @@ class ModelInstance {
   int64_t weight_bytes() const { return weights_->bytes(); }
   int64_t kv_bytes() const;
   int64_t arena_bytes() const;
+  // Units of an op's kernel that a rank has run since start. REQUIRES: no step is running.
+  int64_t units(int rank, graph::Op op) const;
   // Errors: kInvalid naming what is out of which limit.
   Status Check(const plan::StepInputs& inputs) const;
 
@@ -101,6 +106,7 @@ class ModelInstance {
   std::vector<device::Memory> regions_;
   std::vector<int64_t> kv_page_bytes_;  // [ranks] of all layers
   std::vector<float> rope_;
+  std::vector<std::vector<UnitCounts>> units_;  // [ranks][workers]
   int64_t layers_ = 0, hidden_bytes_ = 0;
   ExecMemory memory_;
 };

@@ -23,6 +23,11 @@ class InstanceExecutor : public plan::Executor {
   explicit InstanceExecutor(std::unique_ptr<ModelInstance> instance) : instance_(std::move(instance)) {}
   const plan::ExecutorLimits& limits() const override { return instance_->limits(); }
   const ModelInstance& instance() const { return *instance_; }
+  std::span<const float> logits(int32_t row) const {
+    WEFT_CHECK(head_ != nullptr && head_->logits != nullptr, "the last step sampled nothing");
+    const auto vocab = static_cast<size_t>(limits().vocab_size);
+    return {head_->logits + row * vocab, vocab};
+  }
 
   plan::FabricCounts fabric_counts() const override {
     plan::FabricCounts counts;
@@ -40,10 +45,14 @@ class InstanceExecutor : public plan::Executor {
     WEFT_RETURN_IF_ERROR(broken_);
     WEFT_RETURN_IF_ERROR(instance_->Check(inputs));
     const auto rows = inputs.head_rows.size();
-    outputs->rows.resize(rows);
-    outputs->top_ids.resize(rows * static_cast<size_t>(inputs.top_logprobs));
-    outputs->top_logprobs.resize(outputs->top_ids.size());
-    outputs->logits_hash.resize(inputs.hash_logits ? rows : 0);
+    // The caller sizes them once; a shorter one grows, none shrinks.
+    const auto grow = [](auto& vector, size_t size) {
+      if (vector.size() < size) vector.resize(size);
+    };
+    grow(outputs->rows, rows);
+    grow(outputs->top_ids, rows * static_cast<size_t>(inputs.top_logprobs));
+    grow(outputs->top_logprobs, rows * static_cast<size_t>(inputs.top_logprobs));
+    if (inputs.hash_logits) grow(outputs->logits_hash, rows);
     live_ = {static_cast<int32_t>(inputs.ids.size()), static_cast<int32_t>(rows), &inputs, outputs->rows.data(),
              outputs->top_ids.data(), outputs->top_logprobs.data(), outputs->logits_hash.data()};
     body_ = &instance_->body(live_.tokens);
@@ -195,6 +204,10 @@ Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfi
 
 const ModelInstance& InstanceOf(const plan::Executor& executor) {
   return static_cast<const InstanceExecutor&>(executor).instance();
+}
+
+std::span<const float> LogitsOf(const plan::Executor& executor, int32_t row) {
+  return static_cast<const InstanceExecutor&>(executor).logits(row);
 }
 
 }  // namespace weft::exec

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "base/log.h"
 #include "exec/model_instance.h"
@@ -22,5 +23,7 @@ Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfi
 
 // The instance behind either, for benches and tests.
 const ModelInstance& InstanceOf(const plan::Executor& executor);
+// The float32 logits [V] of head row `row` of the last step, which ran with kSample; until the next.
+std::span<const float> LogitsOf(const plan::Executor& executor, int32_t row);
 
 }  // namespace weft::exec

@@ -2,12 +2,14 @@
 // Thread: the worker it was made for.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "comm/fabric.h"
+#include "exec/faults.h"
 #include "exec/weights.h"
 #include "kernels/kernel.h"
 #include "plan/executor.h"
@@ -34,6 +36,11 @@ class Runner {
   virtual void Run(const Live& live, int phase) = 0;
 };
 
+// Units of work that a worker has done since start, by op: what a rank did, and that it did.
+struct alignas(64) UnitCounts {
+  std::array<int64_t, static_cast<size_t>(graph::Op::kCount)> of_op{};
+};
+
 // The memory of one executor, as plain pointers.
 struct RankMemory {
   std::byte* arena = nullptr;                // the window that peers read
@@ -41,6 +48,7 @@ struct RankMemory {
   std::vector<std::byte*> worker_arenas;     // [workers]
   std::vector<std::byte*> scratch;           // [workers]
   std::vector<std::byte*> kv_layers;         // [layers]
+  UnitCounts* units = nullptr;               // [workers]
 };
 struct ExecMemory {
   std::vector<RankMemory> ranks;
@@ -54,13 +62,15 @@ struct BindContext {
   const Weights* weights = nullptr;
   const ExecMemory* memory = nullptr;
   comm::Fabric* fabric = nullptr;   // counts what exchanges take from peers
+  const ExecFaults* faults = nullptr;
   int rank = 0;
   int worker = 0;
 };
 
 // Tables that runners point to, made once per plan and rank and shared by its workers.
 struct RankTables;
-std::shared_ptr<RankTables> MakeRankTables(const plan::Plan& plan, const Weights& weights, int rank);
+std::shared_ptr<RankTables> MakeRankTables(const plan::Plan& plan, const Weights& weights, int rank,
+                                           const ExecFaults& faults);
 
 std::unique_ptr<Runner> BindStep(const BindContext& context, RankTables& tables, size_t step);
 // The largest scratch that a step of the plan wants on any rank.
