@@ -2,11 +2,12 @@
 """Builds weft, runs every test and counts the cases; behind scripts/test.
 
 ctest runs the programs; the cases inside a GoogleTest program are counted from its own JSON report,
-any other test counts as one. A program that dies counts what it finished and one failure. Tests see:
+those of tests/clients from pytest's JUnit report, any other test counts as one. A program that dies
+counts what it finished and one failure. Tests see:
 
-    WEFT_TEST_MODEL   the GGUF file of scripts/get-model, if it could be had
+    WEFT_TEST_MODEL   the GGUF file of scripts/get-model; not to have it is a failure
     WEFT_P1           "subset" or "full": how much of the one-answer matrix to walk
-    WEFT_BINARY       build/release/weft, for tests/clients
+    WEFT_BINARY       build/release/weft, for tests/clients and the tests of cli
 """
 import argparse
 import dataclasses
@@ -109,34 +110,39 @@ def ctest(preset, env, only=None, timeout=600):
     return count_ctest(reports / "ctest.xml", reports)
 
 
-def count_unittest(output, returncode):
-    match = re.search(r"^Ran (\d+) tests?", output, re.M)
-    ran = int(match.group(1)) if match else 0
-    failed = re.findall(r"^(?:FAIL|ERROR): (.*)$", output, re.M)
-    skipped = sum(int(n) for n in re.findall(r"\bskipped=(\d+)", output))
-    if returncode != 0 and not failed:
-        failed = ["client tests: the runner failed"]
-    return Tally(max(0, ran - len(failed) - skipped), skipped, failed)
+def count_pytest(junit, returncode):
+    """Case by case. The clients are given all they need, so a case that is skipped has failed."""
+    if not junit.is_file():
+        return Tally(failures=["client tests: pytest wrote no report"])
+    tally = Tally()
+    for case in ElementTree.parse(junit).getroot().iter("testcase"):
+        name = f"clients.{case.get('name')}"
+        if case.find("failure") is not None or case.find("error") is not None:
+            tally.failures.append(name)
+        elif (skipped := case.find("skipped")) is not None:
+            tally.failures.append(f"{name}: skipped ({skipped.get('message')})")
+        else:
+            tally.passed += 1
+    if returncode != 0 and not tally.failures:
+        tally.failures.append(f"client tests: pytest ended with {returncode}")
+    return tally
 
 
 def clients(env):
     """The tests of tests/clients in the project's own virtual environment."""
-    folder = ROOT / "tests" / "clients"
-    if not any(folder.glob("*_test.py")):
-        return Tally()
     say("== client tests")
     python = ROOT / ".venv" / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(ROOT / ".venv")], check=True)
-    wanted = folder / "requirements.txt"
-    if wanted.is_file():
-        pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(wanted)]
-        if subprocess.run(pip, cwd=ROOT).returncode != 0:
-            return Tally(failures=["pip install of tests/clients/requirements.txt (no network?)"])
-    out = subprocess.run([str(python), "-m", "unittest", "discover", "-s", str(folder), "-p", "*_test.py"],
-                         cwd=ROOT, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    say(out.stdout.rstrip())
-    return count_unittest(out.stdout, out.returncode)
+    wanted = ROOT / "tests" / "clients" / "requirements.txt"
+    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", str(wanted)]
+    if subprocess.run(pip, cwd=ROOT).returncode != 0:
+        return Tally(failures=["pip install of tests/clients/requirements.txt (no network?)"])
+    junit = ROOT / "build" / "release" / "reports" / "clients.xml"
+    junit.unlink(missing_ok=True)
+    out = subprocess.run([str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={junit}",
+                          "tests/clients"], cwd=ROOT, env=env)
+    return count_pytest(junit, out.returncode)
 
 
 def get_model(env):

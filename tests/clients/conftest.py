@@ -1,7 +1,8 @@
 """Starts one `weft serve` for all client tests.
 
-WEFT_BIN names the binary (build/release/weft), WEFT_MODEL what --model gets; without a model the
-tests are skipped. The server is given a free port of loopback and a second served name.
+WEFT_BINARY names the binary (else build/release/weft), WEFT_TEST_MODEL what --model gets (else what
+scripts/get-model has fetched). Without them the tests fail: a missing model is no reason to be silent.
+The server is given a free port of loopback and a served name of its own.
 """
 
 import os
@@ -60,13 +61,22 @@ def stop(serve):
         raise
 
 
+def weft_binary():
+    binary = pathlib.Path(os.environ.get("WEFT_BINARY", ROOT / "build/release/weft"))
+    assert binary.exists(), f"{binary} does not exist; set WEFT_BINARY"
+    return binary
+
+
+def model_file():
+    cache = os.environ.get("WEFT_CACHE", os.path.expanduser("~/.cache/weft"))
+    model = os.environ.get("WEFT_TEST_MODEL", f"{cache}/SmolLM2-135M-Instruct.Q4_1.gguf")
+    assert os.path.exists(model), f"{model} does not exist; run scripts/get-model or set WEFT_TEST_MODEL"
+    return model
+
+
 @pytest.fixture(scope="session")
 def launch(tmp_path_factory):
-    binary = pathlib.Path(os.environ.get("WEFT_BIN", ROOT / "build/release/weft"))
-    model = os.environ.get("WEFT_MODEL")
-    if not model:
-        pytest.skip("WEFT_MODEL is not set")
-    assert binary.exists(), f"{binary} does not exist; set WEFT_BIN"
+    binary, model = weft_binary(), model_file()
     folder = tmp_path_factory.mktemp("serve")
     count = 0
 
