@@ -6,6 +6,7 @@
 # table entry alone (tools/tidy.py counts the weak symbols), so the flags cannot leak.
 set(WEFT_AVX512_FLAGS
   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
+  -Wno-uninitialized -Wno-maybe-uninitialized  # GCC 12 warns about its own _mm512_undefined_*
   CACHE INTERNAL "")
 
 function(weft_room name)
@@ -29,15 +30,27 @@ function(weft_room name)
     target_link_libraries(weft_${name} ${scope} weft_${dep})
   endforeach()
 
-  if(WEFT_TESTS)
-    file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cc)
-    if(tests)
-      add_executable(weft_${name}_test ${tests})
-      target_link_libraries(weft_${name}_test PRIVATE weft_${name} GTest::gtest GTest::gmock GTest::gtest_main)
-      target_include_directories(weft_${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-      target_compile_definitions(weft_${name}_test PRIVATE
-        WEFT_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests" WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-      add_test(NAME ${name} COMMAND weft_${name}_test)
-    endif()
+  weft_test_program(${name} DEPS ${name})
+endfunction()
+
+# weft_test_program(<name> DEPS room...)
+# The test program weft_<name>_test of tests/<name>/**_test.cc, if there are any.
+function(weft_test_program name)
+  if(NOT WEFT_TESTS)
+    return()
   endif()
+  cmake_parse_arguments(TEST "" "" "DEPS" ${ARGN})
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cc)
+  if(NOT tests)
+    return()
+  endif()
+  add_executable(weft_${name}_test ${tests})
+  foreach(dep IN LISTS TEST_DEPS)
+    target_link_libraries(weft_${name}_test PRIVATE weft_${dep})
+  endforeach()
+  target_link_libraries(weft_${name}_test PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+  target_include_directories(weft_${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(weft_${name}_test PRIVATE
+    WEFT_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests" WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND weft_${name}_test)
 endfunction()

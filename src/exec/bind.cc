@@ -615,7 +615,7 @@ comm::RootLayout RootsOf(const plan::KLeaves& leaves, int ranks, bool in_order) 
 }  // namespace
 
 std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults) {
-  const bool in_order = faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 8);
+  const bool in_order = faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 16);
   auto tables = std::make_shared<RankTables>();
   const Graph& g = plan.graph;
   const int ranks = g.mesh.ranks();

@@ -76,6 +76,10 @@ class ModelInstance {
   BoundPlan& head(int32_t rows, plan::HeadMode mode, bool hash) {
     return heads_[HeadIndex(mode, hash)][plan::LadderIndex(rows)];
   }
+  const plan::Plan& body_plan(int32_t tokens) const { return bodies_[plan::LadderIndex(tokens)].plan; }
+  const plan::Plan& head_plan(int32_t rows, plan::HeadMode mode, bool hash) const {
+    return heads_[HeadIndex(mode, hash)][plan::LadderIndex(rows)].plan;
+  }
   const std::string& bodies_target() const { return bodies_[0].plan.target; }
   const std::vector<BoundPlan>& bodies() const { return bodies_; }
   int64_t weight_bytes() const { return weights_->bytes(); }

@@ -120,6 +120,10 @@ void LayOutArena(Plan& plan) {
       }
     }
   }
+  // What the plan answers is read after its last step.
+  for (ValueId id : g.outputs) {
+    if (block_of[id] >= 0) blocks[block_of[id]].end = std::numeric_limits<int>::max();
+  }
 
   // Largest first, each at the lowest offset where no living block is.
   std::vector<Block*> order;

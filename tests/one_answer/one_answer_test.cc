@@ -1,0 +1,288 @@
+// Promise P1: the same bits whatever the deployment, the neighbours and the history.
+//
+// A cell is a model on some ranks under some traffic. It must give the ids and the logits hashes of
+// the reference (one virtual rank, contracts only, every request alone, one-shot prefill), and it
+// must show that what it varies has happened. WEFT_P1=full walks the whole matrix; else SmolLM2 is
+// walked at TP 1, 2, 3 alone. The matrix is printed as lines that begin with "P1 ".
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "graph/passes/pass.h"
+#include "one_answer/broken_attention.h"
+#include "one_answer/deployment.h"
+
+namespace weft::one_answer {
+namespace {
+
+using exec::ExecConfig;
+
+bool Full() {
+  const char* what = std::getenv("WEFT_P1");
+  return what != nullptr && std::string_view(what) == "full";
+}
+
+struct TestModel {
+  std::string name;
+  std::unique_ptr<io::Checkpoint> checkpoint;
+  std::vector<Prompt> prompts;
+  Answers greedy, sampled;  // of the reference
+  bool real = false;
+
+  ExecConfig Config(int ranks) const {
+    ExecConfig config = support::SmallConfig(ranks);
+    config.tokens_max = 128;
+    config.rows_max = 8;
+    config.positions_max = 256;
+    // Float32 shows every changed order of a sum; rounding to bf16 hides most of them.
+    if (name.ends_with("_f32")) config.model_dtype = DType::kF32;
+    return config;
+  }
+};
+
+// The reference of a model, made once.
+const TestModel& ModelAt(const std::string& path) {
+  static std::map<std::string, TestModel> models;
+  auto [it, fresh] = models.try_emplace(path);
+  TestModel& model = it->second;
+  if (!fresh) return model;
+  model.real = path.ends_with(".gguf");
+  model.name = model.real ? "SmolLM2-135M-Instruct" : std::filesystem::path(path).filename().string();
+  model.checkpoint = support::OpenCheckpoint(path);
+  const auto vocab = static_cast<int32_t>(model.checkpoint->config().vocab_size);
+  model.prompts = Prompts(vocab, model.real ? 6 : 12);
+  ExecConfig config = model.Config(1);
+  // The contracts in plain loops take minutes for the real model outside of the full matrix.
+  config.reference = !model.real || Full();
+  const auto executor = support::MakeExecutor(*model.checkpoint, config);
+  if (executor == nullptr) return model;
+  model.greedy = Ask(*executor, model.prompts, {}, nullptr);
+  model.sampled = Ask(*executor, model.prompts, {.sampled = true}, nullptr);
+  return model;
+}
+
+// One line of the matrix: model and ranks; a column per kind of traffic.
+class Line {
+ public:
+  Line(const TestModel& model, std::string deployment)
+      : text_("P1 " + model.name + " " + std::move(deployment)) {}
+  ~Line() { std::printf("%s\n", text_.c_str()); }
+  void Cell(const std::string& column, const std::string& difference) {
+    text_ += " " + column + (difference.empty() ? "=ok" : "=DIFFERS");
+    EXPECT_EQ(difference, "") << text_;
+  }
+
+ private:
+  std::string text_;
+};
+
+// Calls and bytes of every collective are those of the plans that ran.
+void ExpectPlannedTraffic(const plan::FabricCounts& before, const plan::FabricCounts& after,
+                          const Causes& causes, int ranks) {
+  std::map<std::string, int64_t> calls, bytes;
+  for (const auto& kind : after.kinds) {
+    calls[kind.name] += kind.calls;
+    bytes[kind.name] += kind.bytes;
+  }
+  for (const auto& kind : before.kinds) {
+    calls[kind.name] -= kind.calls;
+    bytes[kind.name] -= kind.bytes;
+  }
+  int64_t total = 0;
+  for (const auto& [name, planned] : causes.planned_calls) {
+    EXPECT_EQ(calls[name], planned) << name;
+    EXPECT_EQ(bytes[name], causes.planned_bytes.at(name)) << name;
+    total += bytes[name];
+  }
+  EXPECT_EQ(total > 0, ranks > 1);
+}
+
+// Exactly the ranks that own query heads ran attention.
+void ExpectWorkOfOwners(const exec::ModelInstance& instance, int ranks) {
+  const graph::Graph& g = instance.bodies()[0].plan.graph;
+  for (const graph::Node& node : g.nodes) {
+    if (node.op != graph::Op::kAttention) continue;
+    const graph::Value& q = g.value(node.in[0]);
+    for (int r = 0; r < ranks; ++r) {
+      EXPECT_EQ(instance.units(r, graph::Op::kAttention) > 0, plan::LocalWidth(g, q, r) > 0)
+          << "rank " << r << " of " << ranks;
+    }
+    return;
+  }
+  ADD_FAILURE() << "no attention in the plan";
+}
+
+void WalkTraffic(const TestModel& model, plan::Executor& executor, int ranks, Line& line) {
+  Causes causes;
+  const auto check = [&](const char* column, const Traffic& traffic) {
+    const plan::FabricCounts before = executor.fabric_counts();
+    const Answers answers = Ask(executor, model.prompts, traffic, &causes);
+    const Answers& want = traffic.sampled ? model.sampled : model.greedy;
+    line.Cell(column, Difference(answers, want, traffic.hash));
+    if (!traffic.warm) ExpectPlannedTraffic(before, executor.fabric_counts(), causes, ranks);
+  };
+  check("alone", {});
+  EXPECT_EQ(causes.segments_max, 1);
+  EXPECT_EQ(causes.steps_to_first, 1);
+  check("strangers", {.together = true});
+  EXPECT_GE(causes.segments_max, 8);
+  check("chunk16", {.budget = 16});
+  EXPECT_GE(causes.steps_to_first, 5);
+  EXPECT_EQ(causes.tokens_max, 16);
+  check("warm", {.warm = true, .prefix_caching = true});
+  EXPECT_GE(causes.cached_tokens, 64);
+  // Eight blocks of 16 tokens hold the first three prompts, and none of them may grow.
+  check("preempted", {.together = true, .pages = 9});
+  EXPECT_GT(causes.preemptions, 0u);
+  check("sampled", {.together = true, .sampled = true});
+  check("unhashed", {.together = true, .hash = false});
+  ExpectWorkOfOwners(exec::InstanceOf(executor), ranks);
+}
+
+class OneAnswer : public ::testing::TestWithParam<std::string> {
+ protected:
+  void Walk(int ranks) {
+    const TestModel& model = ModelAt(GetParam());
+    ASSERT_EQ(model.greedy.size(), model.prompts.size());
+    const auto executor = support::MakeExecutor(*model.checkpoint, model.Config(ranks));
+    ASSERT_NE(executor, nullptr);
+    Line line(model, "tp=" + std::to_string(ranks));
+    WalkTraffic(model, *executor, ranks, line);
+  }
+  bool Real() const { return GetParam().ends_with(".gguf"); }
+};
+
+TEST_P(OneAnswer, OverRanksNeighboursChunksAndHistory) {
+  for (int ranks : {1, 2, 3, 4, 6, 8}) {
+    if (ranks > 3 && Real() && !Full()) continue;
+    Walk(ranks);
+  }
+}
+
+// What may change how a plan looks must not change what it computes.
+TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
+  const TestModel& model = ModelAt(GetParam());
+  const auto check = [&](const std::string& column, const ExecConfig& config, int ranks) {
+    const auto executor = support::MakeExecutor(*model.checkpoint, config);
+    ASSERT_NE(executor, nullptr);
+    Line line(model, "tp=" + std::to_string(ranks));
+    line.Cell(column, Difference(Ask(*executor, model.prompts, {.together = true}, nullptr),
+                                 model.greedy));
+  };
+  const auto fingerprint = [&](const ExecConfig& config) {
+    auto plan = exec::ExplainPlan(*model.checkpoint, config, false, 8);
+    EXPECT_TRUE(plan.ok()) << plan.status().message();
+    return plan.ok() ? plan->fingerprint : 0;
+  };
+  std::vector<int> sizes{1, 3};
+  if (Full()) sizes = {1, 2, 3, 4, 6, 8};
+  for (int ranks : sizes) {
+    const ExecConfig planned = model.Config(ranks);
+    ExecConfig config = planned;
+    config.compile.eager = true;
+    check("eager", config, ranks);
+    EXPECT_NE(fingerprint(config), fingerprint(planned));
+    config = planned;
+    config.each_rows_max = 0;
+    check("unchained", config, ranks);
+    for (const graph::Pass& pass : graph::AllPasses()) {
+      if (Real() && !Full()) break;
+      config = planned;
+      config.compile.switches[std::string(pass.name)] = graph::Switch::kOff;
+      check(std::string(pass.name) + ":off", config, ranks);
+    }
+    config = planned;
+    config.threads = 2 * ranks;
+    check("two workers", config, ranks);
+    EXPECT_NE(fingerprint(config), fingerprint(planned));
+    if (Real() && !Full()) continue;
+    config = planned;
+    config.page_tokens = 32;
+    check("block 32", config, ranks);
+    config = planned;
+    config.isa_max = kernels::Isa::kPortable;
+    check("portable", config, ranks);
+    EXPECT_NE(fingerprint(config), fingerprint(planned));
+    config = planned;
+    config.reference = true;
+    check("reference", config, ranks);
+  }
+}
+
+// Sixteen virtual ranks: more than most axes have leaves.
+TEST_P(OneAnswer, OnSixteenVirtualRanks) {
+  if (Real() && !Full()) GTEST_SKIP() << "minutes in plain loops; WEFT_P1=full";
+  const TestModel& model = ModelAt(GetParam());
+  ExecConfig config = model.Config(16);
+  config.reference = true;
+  const auto executor = support::MakeExecutor(*model.checkpoint, config);
+  ASSERT_NE(executor, nullptr);
+  Line line(model, "tp=16");
+  line.Cell("reference", Difference(Ask(*executor, model.prompts, {.together = true}, nullptr),
+                                    model.greedy));
+  ExpectWorkOfOwners(exec::InstanceOf(*executor), 16);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, OneAnswer, ::testing::ValuesIn(support::TinyCheckpoints()),
+                         [](const auto& info) {
+                           return std::filesystem::path(info.param).filename().string();
+                         });
+
+std::vector<std::string> RealModels() {
+  if (support::RealModel().empty()) return {};
+  return {support::RealModel()};
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OneAnswer);
+INSTANTIATE_TEST_SUITE_P(Real, OneAnswer, ::testing::ValuesIn(RealModels()),
+                         [](const auto&) { return std::string("SmolLM2"); });
+
+// ---- Negative controls: a broken rule is noticed by the cell that it breaks ------------------------
+
+class Control : public ::testing::Test {
+ protected:
+  static const TestModel& Subject() {
+    return ModelAt(WEFT_TESTS_DIR "/models/data/llama_untied_9h3_f32");
+  }
+  static Answers With(const exec::ExecFaults& faults, int ranks, const Traffic& traffic) {
+    ExecConfig config = Subject().Config(ranks);
+    config.faults = faults;
+    if (faults.attention != nullptr) config.model_dtype = DType::kBF16;
+    const auto executor = support::MakeExecutor(*Subject().checkpoint, config);
+    return executor == nullptr ? Answers{} : Ask(*executor, Subject().prompts, traffic, nullptr);
+  }
+  // Both cells under the fault: it is the comparison that must notice, not the change.
+  static void ExpectNoticed(const exec::ExecFaults& faults, int ranks, const Traffic& traffic) {
+    const Answers one = With(faults, 1, {});
+    const Answers other = With(faults, ranks, traffic);
+    ASSERT_EQ(one.size(), other.size());
+    EXPECT_NE(Difference(other, one), "") << "the broken rule was not noticed";
+  }
+};
+
+TEST_F(Control, NoFaultIsNoDifference) {
+  EXPECT_EQ(Difference(With({}, 2, {.together = true}), With({}, 1, {})), "");
+}
+TEST_F(Control, LeavesInRankOrder) {
+  for (int ranks : {2, 3, 4}) ExpectNoticed({.leaves_in_rank_order = true}, ranks, {});
+}
+TEST_F(Control, PartialsRoundedToBf16) {
+  for (int ranks : {2, 3, 4}) ExpectNoticed({.bf16_partials = true}, ranks, {});
+}
+TEST_F(Control, OrderOfKByRows) { ExpectNoticed({.order_by_rows = true}, 1, {.budget = 16}); }
+TEST_F(Control, TilesThatBeginAtTheChunk) {
+  const exec::ExecFaults faults{.attention = &kBrokenAttention};
+  EXPECT_EQ(Difference(With(faults, 2, {}), With(faults, 1, {})), "") << "it is broken by chunks alone";
+  ExpectNoticed(faults, 1, {.budget = 16});
+}
+TEST_F(Control, StalePage) {
+  const TestModel& model = Subject();
+  const auto executor = support::MakeExecutor(*model.checkpoint, model.Config(1));
+  ASSERT_NE(executor, nullptr);
+  const Answers answers =
+      Ask(*executor, model.prompts, {.budget = 16}, nullptr, {.stale_page = true});
+  EXPECT_NE(Difference(answers, model.greedy), "") << "the stale page was not noticed";
+}
+
+}  // namespace
+}  // namespace weft::one_answer
