@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "comm/roots.h"
 #include "exec/op_args.h"
+#include "plan/plan.h"
 
 namespace weft::exec {
 
@@ -58,6 +60,55 @@ auto Shapes(const Graph& g, const Node& node, int64_t rows, Shape shape) {
   return out;
 }
 
+// From this many bytes of roots on, each element is summed once and crosses rounded; below, every
+// rank sums all of it for itself and saves a meeting.
+constexpr int64_t kTwoShotBytes = 64 * 1024;
+
+// An all-reduce's method. What a step costs on the wire is asked of the method itself.
+plan::Choice ChooseAllReduce(const CpuTargetOptions& options, const Graph& g, const Node& node, int64_t rows) {
+  const int ranks = g.mesh.ranks();
+  const plan::KLeaves leaves = plan::LeavesOf(g, g.nodes[g.ProducerOf(node.in[0])].in[1], 0);
+  const comm::RootLayout roots = comm::MakeRootLayout(leaves.table == nullptr ? LeafTable::Whole(1) : *leaves.table, ranks);
+  comm::ReduceArgs args;
+  args.ranks = ranks;
+  args.rows = rows;
+  args.cols = g.value(node.out[0]).dims[1].n;
+  args.root_count = roots.count();
+  args.root_ranks = roots.root_ranks.data();
+  args.merges = roots.merges.data();
+  args.dtype = g.value(node.out[0]).dtype;
+  plan::Choice choice;
+  const auto forced = options.impl.find("all_reduce");
+  const bool large = rows * args.cols * args.root_count * 4 >= kTwoShotBytes;
+  const std::string_view wanted = forced != options.impl.end() ? std::string_view(forced->second) : large ? "two_shot" : "direct";
+  for (const auto* method : comm::AllReduceMethods()) {
+    const std::string name(method->name);
+    std::string reason = method->refuse(args);
+    if (reason.empty() && method->name != wanted) {
+      reason = forced != options.impl.end() ? "--impl all_reduce=" + forced->second
+                                            : fmt::format("{} is best for {} rows of {}", wanted, rows, args.cols);
+    }
+    if (!reason.empty()) {
+      if (choice.impl.empty()) choice.refused.push_back({name, reason});
+      continue;
+    }
+    choice.impl = name;
+    choice.phases = method->phases(args);
+    if (name == "direct") continue;  // the plan counts it itself, exactly per row
+    choice.row_wire_bytes = 0;
+    for (args.rank = 0; args.rank < ranks; ++args.rank) choice.row_wire_bytes += method->bytes(args);
+    choice.row_wire_bytes = (choice.row_wire_bytes + rows - 1) / rows;
+  }
+  return choice;
+}
+
+template <typename Method>
+std::vector<std::string> MethodNames(std::span<const Method* const> list) {
+  std::vector<std::string> names;
+  for (const Method* method : list) names.emplace_back(method->name);
+  return names;
+}
+
 template <typename Args>
 std::vector<std::string> NamesOf(std::span<const Kernel<Args>* const> list) {
   std::vector<std::string> names;
@@ -84,7 +135,8 @@ std::map<std::string, std::vector<std::string>> CpuTarget::Families() {
           {"silu_mul", NamesOf(kernels::SiluMulKernels())},
           {"gather_rows", NamesOf(kernels::GatherRowsKernels())},
           {"argmax", NamesOf(kernels::ArgmaxKernels())},
-          {"sample", NamesOf(kernels::SampleKernels())}};
+          {"sample", NamesOf(kernels::SampleKernels())},
+          {"all_reduce", MethodNames(comm::AllReduceMethods())}};
 }
 
 plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Bucket& bucket) const {
@@ -106,7 +158,7 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
     case Op::kArgmax: return ask("argmax").From(kernels::ArgmaxKernels(), Shapes(g, node, rows, ArgmaxShape));
     case Op::kSample: return ask("sample").From(kernels::SampleKernels(), Shapes(g, node, rows, SampleShape));
     case Op::kHashLogits: return {"xxh64", {}};
-    case Op::kAllReduce:
+    case Op::kAllReduce: return ChooseAllReduce(options_, g, node, rows);
     case Op::kAllGather:
     case Op::kPairMax: return {"direct", {}};
     default: return {"", {{"-", "not built"}}};

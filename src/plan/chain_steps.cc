@@ -47,7 +47,8 @@ void ChainSteps(Plan& plan, int32_t each_rows_max) {
   std::set<ValueId> unshared;  // made in slices since the last wait of the rank's workers
   for (Step& step : plan.steps) {
     const Node& node = g.nodes[step.node];
-    const bool each = chain && IsSmall(node.op) &&
+    // What a second phase reads of a peer is no worker's own.
+    const bool each = chain && IsSmall(node.op) && step.phases == 1 &&
                       std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) { return MayBePrivate(g, uses, id); });
     step.split = each ? Split::kEach : Split::kUnits;
     step.wait = Wait::kNone;

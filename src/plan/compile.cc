@@ -112,7 +112,9 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
     }
     step.impl = std::move(choice.impl);
     step.refused = std::move(choice.refused);
+    step.phases = choice.phases;
     step.cost = CostOf(plan.graph, uses, node, &step);
+    if (choice.row_wire_bytes >= 0) step.cost.row_wire_bytes = choice.row_wire_bytes;
     plan.steps.push_back(std::move(step));
   }
   ChainSteps(plan, options.eager ? 0 : target.each_rows_max());

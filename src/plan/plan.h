@@ -61,6 +61,7 @@ struct Step {
   Split split = Split::kUnits;
   Wait wait = Wait::kNone;
   int partials = 0;           // of an exchange that reduces: roots of the rank that has most
+  int phases = 1;             // of an exchange: ranks meet before each
   std::string impl;
   std::vector<Refused> refused;
   Cost cost;

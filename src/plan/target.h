@@ -20,6 +20,8 @@ struct Refused {
 struct Choice {
   std::string impl;              // "" : nothing can do it (an error of compile)
   std::vector<Refused> refused;  // those before it in the list
+  int phases = 1;                // of an exchange: ranks meet before each
+  int64_t row_wire_bytes = -1;   // of an exchange, per row, all ranks; -1: all read what peers hold
 };
 
 class Target {

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ struct Causes {
   int64_t cached_tokens = 0;
   uint64_t preemptions = 0;
   std::map<std::string, int64_t> planned_calls, planned_bytes;  // of the plans that ran
+  std::set<std::string> uneven;  // kinds whose bytes the plans know per full bucket only
 };
 
 // Hands steps on, counts what they were, and may offer fewer pages than there are.
@@ -64,6 +66,8 @@ class Watched final : public plan::Executor {
       if (!graph::IsExchange(op)) continue;
       const std::string name(graph::NameOf(op));
       ++causes_.planned_calls[name];
+      // Shares of other methods are whole blocks of 64 columns, so theirs are not even per row.
+      if (step.impl != "direct") causes_.uneven.insert(name);
       causes_.planned_bytes[name] += step.cost.row_wire_bytes * rows;
     }
   }
