@@ -4,48 +4,15 @@
 //   V5 operands placed differently            V6 an op may not read this placement
 //   V7 a recorded placement is not the rule's V8 a version of a state has two writers
 //   V9 intention left after placement, or a placement of the wrong rank
+// V10, the same meaning as before a pass, is meaning.h.
 #include "graph/verify.h"
 
 #include <fmt/format.h>
 
-#include <set>
-
+#include "graph/verify_shapes.h"
 
 namespace weft::graph {
 namespace {
-
-Status Broken(std::string_view rule, const Graph& g, const Node& node, ValueId id,
-              std::string_view why) {
-  return Status::Internal("{}: {} at {}: value '{}' ({}): {}", rule, NameOf(node.op), node.layer,
-                          id == kNoValue ? std::string_view("-") : g.value(id).name,
-                          id == kNoValue ? "-" : ToString(g.value(id).on), why);
-}
-
-struct Arity {
-  int in_min, in_max, out;
-};
-Arity ArityOf(Op op) {
-  switch (op) {
-    case Op::kEmbedding: case Op::kEmbed: return {2, 2, 1};
-    case Op::kColumnLinear: case Op::kMatmul: return {2, 64, -1};
-    case Op::kRowLinear: return {2, 3, 1};
-    case Op::kLmHead: return {2, 2, 1};
-    case Op::kSelfAttention: return {6, 6, 2};
-    case Op::kSwiGlu: case Op::kSiluMul: case Op::kAdd: return {2, 2, 1};
-    case Op::kQuantise: return {1, 1, 1};
-    case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter: return {1, 2, 1};
-    case Op::kRmsNorm: return {2, 2, 1};
-    case Op::kAddRmsNorm: return {3, 3, 2};
-    case Op::kRope: return {2, 2, 1};
-    case Op::kKvWrite: return {4, 4, 1};
-    case Op::kAttention: return {3, 3, 1};
-    case Op::kGatherRows: return {2, 2, 1};
-    case Op::kArgmax: case Op::kSample: case Op::kHashLogits: return {1, 1, 1};
-    case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax: return {1, 1, 1};
-    case Op::kCount: break;
-  }
-  return {0, 0, 0};
-}
 
 // The operands whose placement an op's rule looks at (params of norms, positions and the like are
 // replicated and not asked).
@@ -101,6 +68,7 @@ class AxisRules {
         if (!first.replicated()) return refuse("R");
         return same(first);
       case PlaceRule::kFinish:
+        WEFT_RETURN_IF_ERROR(WholeBias());
         if (first.replicated()) return same(first);
         if (!first.partial() || g_.mesh.axes[axis_].size != 1) return refuse("P on axes of one rank");
         return same(Placement::R());
@@ -114,9 +82,11 @@ class AxisRules {
     if (((node_.IntOr("axes", -1) >> axis_) & 1) == 0) return same(first);
     switch (rule) {
       case PlaceRule::kAllReduce:
+        WEFT_RETURN_IF_ERROR(WholeBias());
         if (!first.partial()) return refuse("P");
         return same(Placement::R());
       case PlaceRule::kReduceScatter:
+        WEFT_RETURN_IF_ERROR(WholeBias());
         if (!first.partial()) return refuse("P");
         return same(Placement::S(0, static_cast<int>(node_.IntOr("order", 0))));
       case PlaceRule::kAllGather:
@@ -132,6 +102,12 @@ class AxisRules {
   }
 
  private:
+  // Whoever finishes a tree adds the whole bias.
+  Status WholeBias() const {
+    if (node_.in.size() < 2 || At(node_.in[1]).replicated()) return Status::Ok();
+    return Broken("V5", g_, node_, node_.in[1], "the bias of a tree is whole");
+  }
+
   const Placement& At(ValueId id) const { return g_.value(id).on[axis_]; }
 
   Result<std::vector<Placement>> Matmul() const {
@@ -157,8 +133,12 @@ class AxisRules {
                       fmt::format("x {} does not meet weight '{}' {}", ToString({x}),
                                   g_.value(operands.weights[i]).name, ToString({w})));
       }
-      if (bias != kNoValue && out.back().partial()) {
+      if (bias == kNoValue) continue;
+      if (out.back().partial()) {
         return Broken("V6", g_, node_, bias, "a bias on a Partial would be added once per rank");
+      }
+      if (At(bias) != (out.back().sharded_on(1) ? Placement::S(0, out.back().order) : Placement::R())) {
+        return Broken("V5", g_, node_, bias, fmt::format("its outputs stand {}", ToString({out.back()})));
       }
     }
     return out;
@@ -169,38 +149,41 @@ class AxisRules {
   size_t axis_;
 };
 
-Status CheckShapes(const Graph& g, const Node& node) {
-  const auto dims = [&](ValueId id) -> const std::vector<Dim>& { return g.value(id).dims; };
-  const auto same = [&](ValueId a, ValueId b) -> Status {
-    if (dims(a) != dims(b)) return Broken("V4", g, node, b, fmt::format("its shape is not that of '{}'", g.value(a).name));
-    return Status::Ok();
+// Where values that no node makes may stand: live inputs whole, weights and states cut by a leaf
+// table, so that the owner of every element is known.
+Status CheckSource(const Graph& g, const Value& v) {
+  const auto wrong = [&](std::string_view rule, std::string_view why) {
+    return Status::Internal("{}: value '{}' ({}): {}", rule, v.name, ToString(v.on), why);
   };
-  switch (node.op) {
-    case Op::kAdd: case Op::kSiluMul:
-      WEFT_RETURN_IF_ERROR(same(node.in[0], node.in[1]));
-      return same(node.in[0], node.out[0]);
-    case Op::kAddRmsNorm:
-      WEFT_RETURN_IF_ERROR(same(node.in[0], node.in[1]));
-      WEFT_RETURN_IF_ERROR(same(node.in[0], node.out[0]));
-      return same(node.in[0], node.out[1]);
-    case Op::kRmsNorm: case Op::kRope: case Op::kQuantise: case Op::kFinish: case Op::kAllReduce:
-    case Op::kReduceScatter: case Op::kAllGather: case Op::kAllToAll: case Op::kAttention:
-    case Op::kPairMax:
-      return same(node.in[0], node.out[0]);
-    case Op::kMatmul: {
-      const MatmulOperands operands = OperandsOf(node);
-      for (size_t i = 0; i < operands.weights.size(); ++i) {
-        const auto& w = dims(operands.weights[i]);
-        if (w.size() != 2 || w[1].n != dims(operands.x)[1].n) {
-          return Broken("V4", g, node, operands.weights[i],
-                        fmt::format("has {} inputs, x has {}", w.size() == 2 ? w[1].n : -1, dims(operands.x)[1].n));
-        }
-        if (dims(node.out[i])[1] != w[0]) return Broken("V4", g, node, node.out[i], "outputs are not the weight's rows");
-      }
-      return Status::Ok();
-    }
-    default: return Status::Ok();
+  for (const Dim& d : v.dims) {
+    if (d.table < 0) continue;
+    if (d.table >= static_cast<int>(g.tables.size())) return wrong("V4", fmt::format("there is no table {}", d.table));
+    if (g.tables[d.table].leaves.size() != d.n) return wrong("V4", fmt::format("an axis of {} is cut by '{}' of {}", d.n, g.tables[d.table].name, g.tables[d.table].leaves.size()));
   }
+  if (!g.placed()) return Status::Ok();
+  if (v.on.size() != g.mesh.axes.size()) return wrong("V9", fmt::format("{} placements on a mesh of {} axes", v.on.size(), g.mesh.axes.size()));
+  for (const Placement& p : v.on) {
+    if (p.replicated()) continue;
+    if (v.kind == ValueKind::kInput) return wrong("V7", "an input of a step is whole");
+    if (v.kind == ValueKind::kTemp) continue;
+    if (p.partial() || p.dim < 0 || p.dim >= static_cast<int>(v.dims.size()) || v.dims[p.dim].table < 0) {
+      return wrong("V7", "cut where it has no leaf table");
+    }
+  }
+  return Status::Ok();
+}
+
+// Following tables name an earlier table, and a leaf of theirs serves whole elements of it.
+Status CheckTables(const Graph& g) {
+  for (size_t t = 0; t < g.tables.size(); ++t) {
+    const AxisTable& table = g.tables[t];
+    if (table.follows < 0) continue;
+    if (table.follows >= static_cast<int>(t) || table.follow_width < 1 ||
+        table.leaves.count() * table.follow_width != g.tables[table.follows].leaves.size()) {
+      return Status::Internal("V4: table '{}' does not serve the one that it follows", table.name);
+    }
+  }
+  return Status::Ok();
 }
 
 }  // namespace
@@ -215,37 +198,38 @@ Result<std::vector<Placements>> PlaceOutputs(const Graph& graph, const Node& nod
 }
 
 Status Verify(const Graph& g) {
-  std::vector<bool> made(g.values.size(), false);
+  WEFT_RETURN_IF_ERROR(CheckTables(g));
+  for (const Node& node : g.nodes) WEFT_RETURN_IF_ERROR(CheckArity(g, node));
   const Uses uses(g);
+  std::vector<bool> made(g.values.size(), false);
   for (size_t i = 0; i < g.values.size(); ++i) {
     const Value& v = g.values[i];
+    const bool produced = uses.ProducerOf(static_cast<ValueId>(i)) >= 0;
     made[i] = v.kind == ValueKind::kInput || v.kind == ValueKind::kParam ||
-              (v.kind == ValueKind::kState && uses.ProducerOf(static_cast<ValueId>(i)) < 0);
-    if (g.placed() && v.on.size() != g.mesh.axes.size() &&
-        (made[i] || uses.ProducerOf(static_cast<ValueId>(i)) >= 0)) {
-      return Status::Internal("V9: value '{}' has {} placements on a mesh of {} axes", v.name,
-                              v.on.size(), g.mesh.axes.size());
-    }
+              (v.kind == ValueKind::kState && !produced);
+    if (made[i] || produced) WEFT_RETURN_IF_ERROR(CheckSource(g, v));
   }
-  std::set<ValueId> consumed_states;
+  std::vector<bool> overwritten(g.values.size(), false);  // states
   for (const Node& node : g.nodes) {
-    const Arity arity = ArityOf(node.op);
-    if (static_cast<int>(node.in.size()) < arity.in_min || static_cast<int>(node.in.size()) > arity.in_max ||
-        (arity.out >= 0 && static_cast<int>(node.out.size()) != arity.out)) {
-      return Broken("V3", g, node, node.out.empty() ? kNoValue : node.out[0],
-                    fmt::format("{} inputs, {} outputs", node.in.size(), node.out.size()));
-    }
     for (ValueId id : node.in) {
       if (!made[id]) return Broken("V1", g, node, id, "read before it is made");
+      if (overwritten[id]) {
+        return Broken("V8", g, node, id,
+                      node.op == Op::kKvWrite ? "this version has a writer already" : "this version is written over");
+      }
     }
-    if (FactsOf(node.op).effect && node.op == Op::kKvWrite && !consumed_states.insert(node.in[0]).second) {
-      return Broken("V8", g, node, node.in[0], "this version has a writer already");
-    }
+    if (node.op == Op::kKvWrite) overwritten[node.in[0]] = true;
     for (ValueId id : node.out) {
       if (made[id]) return Broken("V2", g, node, id, "made twice");
       made[id] = true;
+      const ValueKind kind = g.value(id).kind;
+      if (node.op == Op::kKvWrite ? kind != ValueKind::kState
+                                  : kind != ValueKind::kTemp && !FactsOf(node.op).effect) {
+        return Broken("V8", g, node, id, "an effect makes a state, everything else makes values");
+      }
     }
     WEFT_RETURN_IF_ERROR(CheckShapes(g, node));
+    WEFT_RETURN_IF_ERROR(CheckTypes(g, node));
     if (!g.placed()) continue;
     WEFT_ASSIGN_OR_RETURN(auto placed, PlaceOutputs(g, node));
     for (size_t i = 0; i < placed.size(); ++i) {
@@ -255,7 +239,12 @@ Status Verify(const Graph& g) {
     }
   }
   for (ValueId id : g.outputs) {
-    if (!made[id]) return Status::Internal("V1: output '{}' is never made", g.value(id).name);
+    if (id < 0 || id >= static_cast<ValueId>(g.values.size())) return Status::Internal("V1: there is no output {}", id);
+    const Value& v = g.value(id);
+    if (!made[id]) return Status::Internal("V1: output '{}' is never made", v.name);
+    for (const Placement& p : v.on) {
+      if (!p.replicated()) return Status::Internal("V6: output '{}' ({}): an output leaves the ranks whole", v.name, ToString(v.on));
+    }
   }
   return Status::Ok();
 }

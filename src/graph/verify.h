@@ -12,8 +12,9 @@ namespace weft::graph {
 // axes that they act on with "axes" (a bit mask; all axes if absent).
 Result<std::vector<Placements>> PlaceOutputs(const Graph& graph, const Node& node);
 
-// Structure (topological order, one producer, arity, shapes) and, of a placed graph, the placement
-// of every value; of effects, that each version has one writer. Rule ids: V1 .. V9, in verify.cc.
+// Structure (topological order, one producer, arity, shapes, types) and, of a placed graph, the
+// placement of every value; of effects, that each version has one writer and no late reader. Rule
+// ids: V1 .. V9, in verify.cc. Takes any graph, however broken.
 Status Verify(const Graph& graph);
 
 }  // namespace weft::graph

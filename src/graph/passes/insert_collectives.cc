@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "graph/meaning.h"
 #include "graph/passes/pass.h"
 #include "graph/verify.h"
 
@@ -118,6 +119,7 @@ class Inserter {
 Result<Graph> InsertCollectives(const Graph& expanded, const Mesh& mesh) {
   WEFT_ASSIGN_OR_RETURN(Graph placed, Inserter(expanded, mesh).Run());
   WEFT_RETURN_IF_ERROR(Verify(placed).In("insert_collectives"));
+  WEFT_RETURN_IF_ERROR(SameMeaning(expanded, placed).In("insert_collectives"));
   return placed;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "graph/meaning.h"
 #include "graph/passes/pass.h"
 #include "graph/verify.h"
 
@@ -40,6 +41,7 @@ void RemoveDead(Graph& g) {
 
 Result<PassRun> RunPasses(Graph placed, const PassContext& context, bool eager) {
   PassRun run{std::move(placed), {}};
+  const Meaning meaning = MeaningOf(run.graph);
   for (const Pass& pass : AllPasses()) {
     PassReport report;
     report.name = pass.name;
@@ -57,6 +59,7 @@ Result<PassRun> RunPasses(Graph placed, const PassContext& context, bool eager) 
       report.rewrites = pass.run(run.graph, context);
       RemoveDead(run.graph);
       WEFT_RETURN_IF_ERROR(Verify(run.graph).In(pass.name));
+      WEFT_RETURN_IF_ERROR(SameMeaning(meaning, run.graph).In(pass.name));
       report.ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
       if (report.rewrites == 0) report.refusal = "nothing to rewrite";
     }

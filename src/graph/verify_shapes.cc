@@ -1,0 +1,267 @@
+#include "graph/verify_shapes.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+namespace weft::graph {
+namespace {
+
+struct Arity {
+  int in_min, in_max, out;
+};
+Arity ArityOf(Op op) {
+  switch (op) {
+    case Op::kEmbedding: case Op::kEmbed: return {2, 2, 1};
+    case Op::kColumnLinear: case Op::kMatmul: return {2, 64, -1};
+    case Op::kRowLinear: return {2, 3, 1};
+    case Op::kLmHead: return {2, 2, 1};
+    case Op::kSelfAttention: return {6, 6, 2};
+    case Op::kSwiGlu: case Op::kSiluMul: case Op::kAdd: return {2, 2, 1};
+    case Op::kQuantise: return {1, 1, 1};
+    case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter: return {1, 2, 1};
+    case Op::kRmsNorm: return {2, 2, 1};
+    case Op::kAddRmsNorm: return {3, 3, 2};
+    case Op::kRope: return {2, 2, 1};
+    case Op::kKvWrite: return {4, 4, 1};
+    case Op::kAttention: return {3, 3, 1};
+    case Op::kGatherRows: return {2, 2, 1};
+    case Op::kArgmax: case Op::kSample: case Op::kHashLogits: return {1, 1, 1};
+    case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax: return {1, 1, 1};
+    case Op::kCount: break;
+  }
+  return {0, 0, 0};
+}
+
+bool IsLinear(Op op) {
+  return op == Op::kColumnLinear || op == Op::kRowLinear || op == Op::kLmHead || op == Op::kMatmul;
+}
+
+// The attributes that an op's rule, cost and binding read.
+Status CheckAttrs(const Graph& g, const Node& node) {
+  const auto wants_int = [&](std::string_view key) -> Status {
+    for (const Attr& a : node.attrs) {
+      if (a.key == key && std::holds_alternative<int64_t>(a.value) && std::get<int64_t>(a.value) > 0) return Status::Ok();
+    }
+    return Broken("V3", g, node, node.out[0], fmt::format("attribute '{}' must be an integer above 0", key));
+  };
+  const auto wants_real = [&](std::string_view key) -> Status {
+    for (const Attr& a : node.attrs) {
+      if (a.key == key && std::holds_alternative<double>(a.value)) return Status::Ok();
+    }
+    return Broken("V3", g, node, node.out[0], fmt::format("attribute '{}' must be a real number", key));
+  };
+  switch (node.op) {
+    case Op::kRmsNorm: case Op::kAddRmsNorm:
+      WEFT_RETURN_IF_ERROR(wants_real("eps"));
+      for (const char* key : {"groups", "width", "leaf_atom"}) WEFT_RETURN_IF_ERROR(wants_int(key));
+      return Status::Ok();
+    case Op::kRope:
+      WEFT_RETURN_IF_ERROR(wants_int("head_dim"));
+      return wants_int("rot");
+    case Op::kSelfAttention: case Op::kAttention: case Op::kKvWrite:
+      WEFT_RETURN_IF_ERROR(wants_int("head_dim"));
+      WEFT_RETURN_IF_ERROR(wants_int("group"));
+      return wants_real("scale");
+    default: return Status::Ok();
+  }
+}
+
+class Shapes {
+ public:
+  Shapes(const Graph& g, const Node& node) : g_(g), node_(node) {}
+
+  Status Check() const {
+    const auto& in = node_.in;
+    const auto& out = node_.out;
+    switch (node_.op) {
+      case Op::kAdd: case Op::kSiluMul: case Op::kSwiGlu:
+        WEFT_RETURN_IF_ERROR(Same(in[0], in[1]));
+        return Same(in[0], out[0]);
+      case Op::kAddRmsNorm:
+        WEFT_RETURN_IF_ERROR(Same(in[0], in[1]));
+        WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
+        WEFT_RETURN_IF_ERROR(Same(in[0], out[1]));
+        return Norm(in[2]);
+      case Op::kRmsNorm:
+        WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
+        return Norm(in[1]);
+      case Op::kRope:
+        WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
+        WEFT_RETURN_IF_ERROR(Heads(in[0]));
+        return Rows(in[0], in[1]);
+      case Op::kAttention:
+        WEFT_RETURN_IF_ERROR(Heads(in[0]));
+        WEFT_RETURN_IF_ERROR(Heads(in[1]));
+        return Same(in[0], out[0]);
+      case Op::kKvWrite:
+        WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
+        WEFT_RETURN_IF_ERROR(Same(in[1], in[2]));
+        WEFT_RETURN_IF_ERROR(Rows(in[1], in[3]));
+        if (Dims(in[0]).size() != 2 || Dims(in[0])[1] != Dims(in[1])[1]) return Wrong(in[0], "a key's width is not the cache's");
+        return Heads(in[1]);
+      case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter:
+        WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
+        return in.size() == 2 ? Bias(in[1], Dims(out[0])[1]) : Status::Ok();
+      case Op::kQuantise: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
+        return Same(in[0], out[0]);
+      case Op::kEmbedding: case Op::kEmbed:
+        if (Dims(in[1]).size() != 2) return Wrong(in[1], "a table is [V,H]");
+        return Is(out[0], {Dims(in[0])[0], Dims(in[1])[1]});
+      case Op::kGatherRows:
+        if (Dims(in[0]).size() != 2) return Wrong(in[0], "rows are picked from [T,H]");
+        return Is(out[0], {Dims(in[1])[0], Dims(in[0])[1]});
+      case Op::kArgmax: case Op::kSample: case Op::kHashLogits:
+        if (Dims(in[0]).size() != 2) return Wrong(in[0], "logits are [R,V]");
+        return Is(out[0], {Dims(in[0])[0]});
+      case Op::kColumnLinear: case Op::kRowLinear: case Op::kLmHead: case Op::kMatmul: return Linear();
+      default: return Status::Ok();
+    }
+  }
+
+ private:
+  const std::vector<Dim>& Dims(ValueId id) const { return g_.value(id).dims; }
+  Status Wrong(ValueId id, std::string_view why) const { return Broken("V4", g_, node_, id, why); }
+  Status Same(ValueId a, ValueId b) const {
+    if (Dims(a) == Dims(b)) return Status::Ok();
+    return Wrong(b, fmt::format("its shape is not that of '{}'", g_.value(a).name));
+  }
+  Status Is(ValueId id, const std::vector<Dim>& dims) const {
+    return Dims(id) == dims ? Status::Ok() : Wrong(id, "its shape is not what the operands give");
+  }
+  Status Rows(ValueId x, ValueId per_row) const {
+    if (Dims(per_row).size() == 1 && Dims(per_row)[0] == Dims(x)[0]) return Status::Ok();
+    return Wrong(per_row, "not one a row");
+  }
+  Status Norm(ValueId gain) const {
+    const int64_t width = node_.Int("width"), groups = node_.Int("groups");
+    if (Dims(gain).size() != 1 || Dims(gain)[0].n != width) return Wrong(gain, fmt::format("a gain of {} wanted", width));
+    if (Dims(node_.in[0]).size() != 2 || Dims(node_.in[0])[1].n != width * groups) {
+      return Wrong(node_.in[0], fmt::format("a row is {} groups of {}", groups, width));
+    }
+    return Status::Ok();
+  }
+  Status Heads(ValueId x) const {
+    const int64_t head_dim = node_.Int("head_dim");
+    if (Dims(x).size() == 2 && Dims(x)[1].n % head_dim == 0) return Status::Ok();
+    return Wrong(x, fmt::format("not whole heads of {}", head_dim));
+  }
+  Status Bias(ValueId bias, const Dim& n) const {
+    if (Dims(bias).size() == 1 && Dims(bias)[0] == n) return Status::Ok();
+    return Wrong(bias, "a bias is one an output");
+  }
+  Status Linear() const {
+    const MatmulOperands operands = OperandsOf(node_);
+    const auto& x = Dims(operands.x);
+    if (x.size() != 2) return Wrong(operands.x, "a row has one axis");
+    for (size_t i = 0; i < operands.weights.size(); ++i) {
+      const auto& w = Dims(operands.weights[i]);
+      if (w.size() != 2 || w[1] != x[1]) {
+        return Wrong(operands.weights[i], fmt::format("has {} inputs, x has {}, or other leaves", w.size() == 2 ? w[1].n : -1, x[1].n));
+      }
+      if (Dims(node_.out[i]) != std::vector<Dim>{x[0], w[0]}) return Wrong(node_.out[i], "outputs are not the weight's rows");
+      if (operands.biases[i] != kNoValue) WEFT_RETURN_IF_ERROR(Bias(operands.biases[i], w[0]));
+    }
+    return Status::Ok();
+  }
+
+  const Graph& g_;
+  const Node& node_;
+};
+
+}  // namespace
+
+Status Broken(std::string_view rule, const Graph& g, const Node& node, ValueId id,
+              std::string_view why) {
+  return Status::Internal("{}: {} at {}: value '{}' ({}): {}", rule, NameOf(node.op), node.layer,
+                          id == kNoValue ? std::string_view("-") : g.value(id).name,
+                          id == kNoValue ? "-" : ToString(g.value(id).on), why);
+}
+
+Status CheckArity(const Graph& g, const Node& node) {
+  const auto count = static_cast<ValueId>(g.values.size());
+  for (const auto* ids : {&node.in, &node.out}) {
+    for (ValueId id : *ids) {
+      if (id < 0 || id >= count) return Broken("V1", g, node, kNoValue, fmt::format("there is no value {}", id));
+    }
+  }
+  const Arity arity = ArityOf(node.op);
+  const int ins = static_cast<int>(node.in.size()), outs = static_cast<int>(node.out.size());
+  if (ins < arity.in_min || ins > arity.in_max || outs < 1 || (arity.out >= 0 && outs != arity.out)) {
+    return Broken("V3", g, node, outs == 0 ? kNoValue : node.out[0], fmt::format("{} inputs, {} outputs", ins, outs));
+  }
+  if (IsLinear(node.op)) {
+    const int64_t weights = node.IntOr("weights", 0);
+    const auto mask = static_cast<uint64_t>(node.IntOr("biases", 0));
+    const int biases = std::popcount(mask);
+    if (weights != outs || mask >> weights != 0 || 1 + weights + biases != ins) {
+      return Broken("V3", g, node, node.out[0], fmt::format("{} inputs, {} outputs for {} weights and {} biases", ins, outs, weights, biases));
+    }
+    const bool roots = node.Has("roots"), finish = node.Has("finish");
+    if (roots && (finish || biases > 0)) return Broken("V3", g, node, node.out[0], "roots are neither finished nor biased");
+  }
+  return CheckAttrs(g, node);
+}
+
+Status CheckShapes(const Graph& g, const Node& node) { return Shapes(g, node).Check(); }
+
+Status CheckTypes(const Graph& g, const Node& node) {
+  const auto wrong = [&](ValueId id, std::string_view wants) {
+    return Broken("V4", g, node, id, fmt::format("{} wanted", wants));
+  };
+  const auto plain = [&](ValueId id) {
+    const Value& v = g.value(id);
+    return !v.int8_rows && !v.pairs && (v.dtype == DType::kF32 || v.dtype == DType::kBF16);
+  };
+  for (ValueId id : node.out) {
+    const Value& v = g.value(id);
+    if (v.int8_rows != (node.op == Op::kQuantise)) return wrong(id, "int8 rows by quantise alone");
+    if (v.pairs != (node.op == Op::kArgmax || node.op == Op::kPairMax)) return wrong(id, "pairs by argmax alone");
+  }
+  switch (node.op) {
+    case Op::kEmbedding: case Op::kEmbed:
+      return g.value(node.in[0]).dtype == DType::kI32 ? Status::Ok() : wrong(node.in[0], "int32");
+    case Op::kRmsNorm: case Op::kAdd: case Op::kAddRmsNorm: case Op::kSiluMul: case Op::kSwiGlu:
+    case Op::kRope: case Op::kAttention: case Op::kQuantise: {
+      const DType dtype = g.value(node.in[0]).dtype;
+      const bool two = node.op == Op::kAdd || node.op == Op::kAddRmsNorm || node.op == Op::kSiluMul || node.op == Op::kSwiGlu;
+      for (size_t i = 0; i < (two ? 2u : 1u); ++i) {
+        if (!plain(node.in[i]) || g.value(node.in[i]).dtype != dtype) return wrong(node.in[i], "operands of one dtype");
+      }
+      if (node.op == Op::kQuantise) return Status::Ok();
+      for (ValueId id : node.out) {
+        if (g.value(id).dtype != dtype) return wrong(id, "the operands' dtype");
+      }
+      return Status::Ok();
+    }
+    case Op::kKvWrite:
+      for (size_t i : {1, 2}) {
+        if (!plain(node.in[i]) || g.value(node.in[i]).dtype != g.value(node.in[0]).dtype) return wrong(node.in[i], "the cache's dtype");
+      }
+      return g.value(node.out[0]).dtype == g.value(node.in[0]).dtype ? Status::Ok() : wrong(node.out[0], "the cache's dtype");
+    case Op::kMatmul: {
+      const MatmulOperands operands = OperandsOf(node);
+      const Value& x = g.value(operands.x);
+      if (x.pairs) return wrong(operands.x, "numbers");
+      for (ValueId w : operands.weights) {
+        if (x.int8_rows && !IsQuantised(g.value(w).dtype)) return wrong(w, "a quantised weight");
+      }
+      for (ValueId y : node.out) {
+        if (node.Has("roots") && g.value(y).dtype != DType::kF32) return wrong(y, "float32 roots");
+      }
+      return Status::Ok();
+    }
+    case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter:
+      if (!plain(node.in[0]) || g.value(node.in[0]).dtype != DType::kF32) return wrong(node.in[0], "float32 roots");
+      return Status::Ok();
+    case Op::kArgmax: case Op::kSample: case Op::kHashLogits:
+      if (!plain(node.in[0]) || g.value(node.in[0]).dtype != DType::kF32) return wrong(node.in[0], "float32 logits");
+      return Status::Ok();
+    case Op::kGatherRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
+      if (g.value(node.in[0]).dtype != g.value(node.out[0]).dtype) return wrong(node.out[0], "the operand's dtype");
+      return Status::Ok();
+    default: return Status::Ok();
+  }
+}
+
+}  // namespace weft::graph

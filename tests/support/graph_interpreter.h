@@ -1,0 +1,430 @@
+// Computes a graph on virtual ranks in plain loops: every rank holds what its placements say and
+// nothing else crosses between them but exchanges. Sums follow the leaf trees and values are rounded
+// as docs/numerics.md says, so that a change of bits shows. It judges rewrites in tests, by another
+// way than the verifier: by what comes out.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/bf16.h"
+#include "base/hash.h"
+#include "base/result.h"
+#include "base/rng.h"
+#include "graph/graph.h"
+
+namespace weft::test {
+
+using graph::ElementRange;
+using graph::Graph;
+using graph::Node;
+using graph::Op;
+using graph::Value;
+using graph::ValueId;
+
+// Two sequences in one step: rows 0..2 continue one from position 0, row 3 begins another.
+struct StepData {
+  std::vector<int> ids{7, 42, 3, 99};
+  std::vector<int> positions{0, 1, 2, 0};
+  std::vector<int> slots{0, 1, 2, 8};
+  std::vector<int> head_rows{2, 3};
+  static constexpr int kSlots = 16;
+  int sequence(int slot) const { return slot / 8; }
+};
+
+// A value on one rank. Roots of a leaf tree: one block of `data` each.
+struct Local {
+  int64_t rows = 0, cols = 0;
+  std::vector<float> data;
+  std::vector<LeafRange> roots;  // of a Partial's tree; empty: plain
+  int leaves = 0;                // of that tree
+  friend bool operator==(const Local&, const Local&) = default;
+};
+
+class Interpreter {
+ public:
+  Interpreter(const Graph& g, StepData step = {}) : g_(g), step_(std::move(step)), ranks_(g.mesh.ranks()) {}
+
+  // Outputs and written states by name, as each rank holds them. kInvalid: what a rank holds does
+  // not fit what the graph says or what an op needs; no machine could run it as it is meant.
+  Result<std::map<std::string, std::vector<Local>>> Run() {
+    values_.assign(g_.values.size(), std::vector<Local>(ranks_));
+    const graph::Uses uses(g_);
+    for (size_t id = 0; id < g_.values.size(); ++id) {
+      if (uses.ProducerOf(static_cast<ValueId>(id)) >= 0) continue;
+      for (int r = 0; r < ranks_; ++r) values_[id][r] = Source(static_cast<ValueId>(id), r);
+    }
+    std::map<std::string, std::vector<Local>> result;
+    for (const Node& node : g_.nodes) {
+      for (int r = 0; r < ranks_; ++r) {
+        WEFT_RETURN_IF_ERROR(Compute(node, r));
+        for (ValueId id : node.out) {
+          const Local& x = values_[id][r];
+          if (g_.value(id).pairs || g_.value(id).dims.size() != 2 || g_.value(id).kind == graph::ValueKind::kState) continue;
+          if (x.cols != Range(id, 1, r).size()) return Malformed(node, "a rank holds another width than placed");
+        }
+      }
+      if (node.op == Op::kKvWrite) result["state " + FirstName(node.in[0])] = values_[node.out[0]];
+    }
+    for (size_t i = 0; i < g_.outputs.size(); ++i) result[fmt::format("output {}", i)] = values_[g_.outputs[i]];
+    return result;
+  }
+
+  // The elements of dim `d` that a rank holds.
+  ElementRange Range(ValueId id, int d, int rank) const {
+    const Value& v = g_.value(id);
+    bool cut = false;
+    for (const graph::Placement& p : v.on) cut = cut || p.sharded_on(d);
+    if (!cut || v.dims[d].table < 0) return {0, v.dims[d].n};
+    return OwnedElements(g_.tables, v.dims[d].table, rank, ranks_);
+  }
+
+  const std::vector<Local>& at(ValueId id) const { return values_[id]; }
+
+ private:
+  static Status Malformed(const Node& node, std::string_view why) {
+    return Status::Invalid("{} at {}: {}", NameOf(node.op), node.layer, why);
+  }
+
+  static float Weight(const std::string& name, int64_t i, int64_t j, int64_t k) {
+    uint64_t state = Hash64(name) ^ (static_cast<uint64_t>(i) << 32) ^ static_cast<uint64_t>(j);
+    const float unit = static_cast<float>(SplitMix64(&state) >> 40) * 0x1p-23f - 1.0f;
+    return k == 0 ? 1.0f + 0.3f * unit : ToFloat(ToBf16(1.7f * unit / std::sqrt(static_cast<float>(k))));
+  }
+
+  std::string FirstName(ValueId state) const {
+    const graph::Uses uses(g_);
+    for (int n; (n = uses.ProducerOf(state)) >= 0;) state = g_.nodes[n].in[0];
+    return g_.value(state).name;
+  }
+
+  Local Source(ValueId id, int rank) const {
+    const Value& v = g_.value(id);
+    const auto list = [](const std::vector<int>& from) {
+      Local x{static_cast<int64_t>(from.size()), 1, {}, {}, 0};
+      x.data.assign(from.begin(), from.end());
+      return x;
+    };
+    if (v.kind == graph::ValueKind::kInput) {
+      if (v.name == "ids") return list(step_.ids);
+      if (v.name == "positions") return list(step_.positions);
+      if (v.name == "slots") return list(step_.slots);
+      if (v.name == "head_rows") return list(step_.head_rows);
+      if (v.dims.size() < 2) return Local{};
+    }
+    if (v.kind == graph::ValueKind::kState) {
+      const int64_t width = Range(id, 1, rank).size();
+      return Local{2 * StepData::kSlots, width, std::vector<float>(2 * StepData::kSlots * width, 0.0f), {}, 0};
+    }
+    if (v.kind == graph::ValueKind::kTemp) return Local{};
+    if (v.dims.size() == 1) {
+      const ElementRange n = Range(id, 0, rank);
+      Local x{1, n.size(), {}, {}, 0};
+      for (int64_t i = n.begin; i < n.end; ++i) x.data.push_back(Weight(v.name, i, 0, 0));
+      return x;
+    }
+    const bool input = v.kind == graph::ValueKind::kInput;  // hidden rows
+    const ElementRange n = input ? ElementRange{0, static_cast<int64_t>(step_.ids.size())} : Range(id, 0, rank), k = Range(id, 1, rank);
+    Local x{n.size(), k.size(), {}, {}, 0};
+    for (int64_t i = n.begin; i < n.end; ++i) {
+      for (int64_t j = k.begin; j < k.end; ++j) x.data.push_back(Weight(v.name, i, j, v.dims[1].n));
+    }
+    return x;
+  }
+
+  float Round(float x, const Value& v) const { return v.dtype == DType::kBF16 ? ToFloat(ToBf16(x)) : x; }
+
+  // The sum of tree node [lo, hi) of one element, from roots that tile the leaves.
+  static std::optional<float> Tree(int lo, int hi, const std::vector<std::pair<LeafRange, float>>& roots) {
+    for (const auto& [range, value] : roots) {
+      if (range.begin == lo && range.end == hi) return value;
+    }
+    if (hi - lo < 2) return std::nullopt;
+    const int middle = TreeSplit(lo, hi);
+    const auto left = Tree(lo, middle, roots), right = Tree(middle, hi, roots);
+    if (!left || !right) return std::nullopt;
+    return *left + *right;
+  }
+
+  Status Compute(const Node& node, int rank) {
+    const auto in = [&](size_t i) -> const Local& { return values_[node.in[i]][rank]; };
+    const auto out = [&](size_t i) -> Local& { return values_[node.out[i]][rank]; };
+    const auto y_value = [&](size_t i) -> const Value& { return g_.value(node.out[i]); };
+    switch (node.op) {
+      case Op::kMatmul: return Matmul(node, rank);
+      case Op::kFinish: return Finish(node, rank, {rank, rank + 1});
+      case Op::kAllReduce: return Finish(node, rank, {0, ranks_});
+      case Op::kEmbed: {  // the owner's leaf is read in place
+        const Value& table = g_.value(node.in[1]);
+        Local y{static_cast<int64_t>(step_.ids.size()), table.dims[1].n, {}, {}, 0};
+        for (float id : in(0).data) {
+          for (int64_t j = 0; j < y.cols; ++j) y.data.push_back(Round(Weight(table.name, static_cast<int64_t>(id), j, y.cols), y_value(0)));
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      case Op::kQuantise: {
+        Local y = in(0);
+        for (int64_t t = 0; t < y.rows; ++t) {
+          for (int64_t c = 0; c < y.cols; c += 32) {
+            float amax = 0;
+            const int64_t end = std::min(c + 32, y.cols);
+            for (int64_t j = c; j < end; ++j) amax = std::max(amax, std::fabs(y.data[t * y.cols + j]));
+            for (int64_t j = c; j < end && amax > 0; ++j) {
+              float& x = y.data[t * y.cols + j];
+              x = std::nearbyint(x * (127 / amax)) * (amax / 127);
+            }
+          }
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      case Op::kAdd: return Elementwise(node, rank, [&](float a, float b) { return a + b; });
+      case Op::kSiluMul: return Elementwise(node, rank, [&](float a, float b) { return a / (1 + std::exp(-a)) * b; });
+      case Op::kRmsNorm: return Norm(node, rank, in(0), node.in[1], 0);
+      case Op::kAddRmsNorm:
+        WEFT_RETURN_IF_ERROR(Elementwise(node, rank, [&](float a, float b) { return a + b; }));
+        return Norm(node, rank, Local(out(0)), node.in[2], 1);
+      case Op::kRope: return Rope(node, rank);
+      case Op::kKvWrite: return KvWrite(node, rank);
+      case Op::kAttention: return Attention(node, rank);
+      case Op::kGatherRows: {
+        const Local& x = in(0);
+        Local y{in(1).rows, x.cols, {}, {}, 0};
+        for (float row : in(1).data) {
+          for (int64_t j = 0; j < x.cols; ++j) y.data.push_back(x.data[static_cast<int64_t>(row) * x.cols + j]);
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      case Op::kArgmax: {
+        const Local& x = in(0);
+        const int64_t first = Range(node.in[0], 1, rank).begin;
+        Local y{x.rows, 2, {}, {}, 0};
+        for (int64_t t = 0; t < x.rows; ++t) {
+          const float* row = x.data.data() + t * x.cols;
+          const int64_t best = std::max_element(row, row + x.cols) - row;
+          y.data.push_back(x.cols == 0 ? -INFINITY : row[best]);
+          y.data.push_back(static_cast<float>(first + best));
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      case Op::kPairMax: {
+        Local y = values_[node.in[0]][0];
+        for (int r = 1; r < ranks_; ++r) {
+          const Local& x = values_[node.in[0]][r];
+          for (int64_t t = 0; t < y.rows; ++t) {
+            if (x.data[2 * t] > y.data[2 * t]) std::copy_n(x.data.begin() + 2 * t, 2, y.data.begin() + 2 * t);
+          }
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      case Op::kAllGather: {
+        Local y{in(0).rows, 0, {}, {}, 0};
+        for (int r = 0; r < ranks_; ++r) y.cols += values_[node.in[0]][r].cols;
+        for (int64_t t = 0; t < y.rows; ++t) {
+          for (int r = 0; r < ranks_; ++r) {
+            const Local& x = values_[node.in[0]][r];
+            y.data.insert(y.data.end(), x.data.begin() + t * x.cols, x.data.begin() + (t + 1) * x.cols);
+          }
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      case Op::kSample: case Op::kHashLogits: {
+        const Local& x = in(0);
+        if (x.cols != g_.value(node.in[0]).dims[1].n) return Malformed(node, "part of a row");
+        Local y{x.rows, 1, {}, {}, 0};
+        for (int64_t t = 0; t < x.rows; ++t) {
+          const float* row = x.data.data() + t * x.cols;
+          const float best = static_cast<float>(std::max_element(row, row + x.cols) - row);
+          y.data.push_back(node.op == Op::kSample ? best : static_cast<float>(Hash64(row, x.cols * sizeof(float)) >> 40));
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      default: return Malformed(node, "this op cannot be computed here");
+    }
+  }
+
+  template <typename F>
+  Status Elementwise(const Node& node, int rank, F f) {
+    const Local &a = values_[node.in[0]][rank], &b = values_[node.in[1]][rank];
+    if (a.rows != b.rows || a.cols != b.cols || !a.roots.empty() || !b.roots.empty()) return Malformed(node, "operands of different shape");
+    Local y{a.rows, a.cols, {}, {}, 0};
+    for (size_t i = 0; i < a.data.size(); ++i) y.data.push_back(Round(f(a.data[i], b.data[i]), g_.value(node.out[0])));
+    values_[node.out[0]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  Status Norm(const Node& node, int rank, const Local& x, ValueId gain_id, size_t output) {
+    const int64_t width = node.Int("width");
+    const Local& gain = values_[gain_id][rank];
+    if (x.cols % width != 0 || gain.cols != width || !x.roots.empty()) return Malformed(node, "not whole rows");
+    const LeafTable leaves = LeafTable::Make(width, node.Int("leaf_atom"));
+    Local y{x.rows, x.cols, {}, {}, 0};
+    for (int64_t at = 0; at < x.rows * x.cols; at += width) {
+      std::vector<std::pair<LeafRange, float>> sums;
+      for (int l = 0; l < leaves.count(); ++l) {
+        float sum = 0;
+        for (int64_t j = leaves.start(l); j < leaves.start(l + 1); ++j) sum += x.data[at + j] * x.data[at + j];
+        sums.push_back({{l, l + 1}, sum});
+      }
+      const float scale = 1 / std::sqrt(*Tree(0, leaves.count(), sums) / static_cast<float>(width) + static_cast<float>(node.Real("eps")));
+      for (int64_t j = 0; j < width; ++j) y.data.push_back(Round(x.data[at + j] * scale * gain.data[j], g_.value(node.out[output])));
+    }
+    values_[node.out[output]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  Status Matmul(const Node& node, int rank) {
+    const graph::MatmulOperands operands = OperandsOf(node);
+    const Local& x = values_[operands.x][rank];
+    if (!x.roots.empty()) return Malformed(node, "reads an unfinished tree");
+    for (size_t i = 0; i < operands.weights.size(); ++i) {
+      const ValueId w_id = operands.weights[i];
+      const Local& w = values_[w_id][rank];
+      if (x.cols != w.cols) return Malformed(node, "x and weight differ in K");
+      const int table = g_.value(w_id).dims[1].table;
+      const LeafTable whole = LeafTable::Whole(std::max<int64_t>(g_.value(w_id).dims[1].n, 1));
+      const LeafTable& leaves = table < 0 ? whole : g_.tables[table].leaves;
+      const bool cut = std::any_of(g_.value(w_id).on.begin(), g_.value(w_id).on.end(), [](auto p) { return p.sharded_on(1); });
+      const LeafRange own = table >= 0 && cut ? OwnedLeaves(g_.tables, table, rank, ranks_) : LeafRange{0, leaves.count()};
+      Local y{x.rows, w.rows, {}, {}, 0};
+      const int64_t first = leaves.start(own.begin);
+      const auto dot = [&](int64_t t, int64_t n, int leaf) {
+        float sum = 0;
+        for (int64_t j = leaves.start(leaf) - first; j < leaves.start(leaf + 1) - first; ++j) sum = std::fma(w.data[n * w.cols + j], x.data[t * x.cols + j], sum);
+        return sum;
+      };
+      for (const LeafRange root : MaximalSubtrees(leaves.count(), own)) {
+        y.roots.push_back(root);
+        for (int64_t t = 0; t < x.rows; ++t) {
+          for (int64_t n = 0; n < w.rows; ++n) {
+            std::vector<std::pair<LeafRange, float>> sums;
+            for (int l = root.begin; l < root.end; ++l) sums.push_back({{l, l + 1}, dot(t, n, l)});
+            y.data.push_back(*Tree(root.begin, root.end, sums));
+          }
+        }
+      }
+      y.leaves = leaves.count();
+      if (!node.Has("roots")) {
+        if (y.roots.size() != 1 || y.roots[0] != LeafRange{0, leaves.count()}) return Malformed(node, "part of a product is no value");
+        y.roots.clear();
+        y.leaves = 0;
+        const Local* bias = operands.biases[i] == graph::kNoValue ? nullptr : &values_[operands.biases[i]][rank];
+        if (bias != nullptr && bias->cols != y.cols) return Malformed(node, "a bias of another width");
+        for (size_t e = 0; e < y.data.size(); ++e) {
+          if (bias != nullptr) y.data[e] += bias->data[e % y.cols];
+          y.data[e] = Round(y.data[e], g_.value(node.out[i]));
+        }
+      }
+      values_[node.out[i]][rank] = std::move(y);
+    }
+    return Status::Ok();
+  }
+
+  Status Finish(const Node& node, int rank, LeafRange from_ranks) {
+    std::vector<const Local*> parts;
+    for (int r = from_ranks.begin; r < from_ranks.end; ++r) parts.push_back(&values_[node.in[0]][r]);
+    const int64_t rows = parts[0]->rows, cols = parts[0]->cols;
+    int leaves = 0;
+    for (const Local* p : parts) leaves = std::max(leaves, p->leaves);
+    if (leaves == 0) return Malformed(node, "no tree to finish");
+    const Local* bias = node.in.size() < 2 ? nullptr : &values_[node.in[1]][rank];
+    if (bias != nullptr && bias->cols != cols) return Malformed(node, "a bias of another width");
+    Local y{rows, cols, {}, {}, 0};
+    for (int64_t e = 0; e < rows * cols; ++e) {
+      std::vector<std::pair<LeafRange, float>> roots;
+      for (const Local* p : parts) {
+        if (p->cols != cols) return Malformed(node, "ranks hold different widths");
+        for (size_t i = 0; i < p->roots.size(); ++i) roots.push_back({p->roots[i], p->data[i * rows * cols + e]});
+      }
+      auto sum = Tree(0, leaves, roots);
+      if (!sum) return Malformed(node, "leaves are missing");
+      if (bias != nullptr) *sum += bias->data[e % cols];
+      y.data.push_back(Round(*sum, g_.value(node.out[0])));
+    }
+    values_[node.out[0]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  Status Rope(const Node& node, int rank) {
+    Local y = values_[node.in[0]][rank];
+    const int64_t head = node.Int("head_dim"), half = node.Int("rot") / 2;
+    if (y.cols % head != 0 || !y.roots.empty()) return Malformed(node, "not whole heads");
+    for (int64_t t = 0; t < y.rows; ++t) {
+      const float position = values_[node.in[1]][rank].data[t];
+      for (int64_t h = 0; h < y.cols; h += head) {
+        for (int64_t i = 0; i < half; ++i) {
+          const float angle = position * std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(half));
+          float &a = y.data[t * y.cols + h + i], &b = y.data[t * y.cols + h + half + i];
+          const float x = a, z = b;
+          a = Round(x * std::cos(angle) - z * std::sin(angle), g_.value(node.out[0]));
+          b = Round(z * std::cos(angle) + x * std::sin(angle), g_.value(node.out[0]));
+        }
+      }
+    }
+    values_[node.out[0]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  Status KvWrite(const Node& node, int rank) {
+    Local& kv = values_[node.in[0]][rank];  // in place: a late reader of the old version sees the new
+    const Local &k = values_[node.in[1]][rank], &v = values_[node.in[2]][rank];
+    if (k.cols != kv.cols || v.cols != kv.cols) return Malformed(node, "keys of another width than the cache");
+    for (int64_t t = 0; t < k.rows; ++t) {
+      const auto slot = static_cast<int64_t>(values_[node.in[3]][rank].data[t]);
+      std::copy_n(k.data.begin() + t * k.cols, k.cols, kv.data.begin() + slot * kv.cols);
+      std::copy_n(v.data.begin() + t * v.cols, v.cols, kv.data.begin() + (StepData::kSlots + slot) * kv.cols);
+    }
+    values_[node.out[0]][rank] = kv;
+    return Status::Ok();
+  }
+
+  Status Attention(const Node& node, int rank) {
+    const Local &q = values_[node.in[0]][rank], &kv = values_[node.in[1]][rank];
+    const int64_t head = node.Int("head_dim"), group = node.Int("group");
+    const int64_t q_first = Range(node.in[0], 1, rank).begin / head, kv_first = Range(node.in[1], 1, rank).begin / head;
+    const auto scale = static_cast<float>(node.Real("scale"));
+    Local y{q.rows, q.cols, std::vector<float>(q.data.size(), 0.0f), {}, 0};
+    for (int64_t t = 0; t < q.rows; ++t) {
+      for (int64_t h = 0; h < q.cols / head; ++h) {
+        const int64_t kv_head = (q_first + h) / group - kv_first;
+        if (kv_head < 0 || (kv_head + 1) * head > kv.cols) return Malformed(node, "a head's keys are on another rank");
+        std::vector<float> weight;
+        const int64_t begin = step_.slots[t] - step_.positions[t];
+        float most = -INFINITY, sum = 0;
+        for (int64_t slot = begin; slot <= step_.slots[t]; ++slot) {
+          float score = 0;
+          for (int64_t d = 0; d < head; ++d) score = std::fma(q.data[t * q.cols + h * head + d], kv.data[slot * kv.cols + kv_head * head + d], score);
+          weight.push_back(score * scale);
+          most = std::max(most, weight.back());
+        }
+        for (float& w : weight) sum += w = std::exp(w - most);
+        for (int64_t d = 0; d < head; ++d) {
+          float o = 0;
+          for (size_t s = 0; s < weight.size(); ++s) o = std::fma(weight[s], kv.data[(StepData::kSlots + begin + static_cast<int64_t>(s)) * kv.cols + kv_head * head + d], o);
+          y.data[t * q.cols + h * head + d] = Round(o / sum, g_.value(node.out[0]));
+        }
+      }
+    }
+    values_[node.out[0]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  const Graph& g_;
+  StepData step_;
+  int ranks_;
+  std::vector<std::vector<Local>> values_;  // [value][rank]
+};
+
+}  // namespace weft::test
