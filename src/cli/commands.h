@@ -9,6 +9,10 @@ class App;
 
 namespace weft::cli {
 
+// Exit codes, besides 0 and 1 (what was asked for could not be done).
+inline constexpr int kUsageError = 2;
+inline constexpr int kEngineFailed = 70;  // sysexits.h: the engine broke while serving
+
 // A command's body: the process's exit code.
 using Command = std::function<int()>;
 

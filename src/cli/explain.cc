@@ -29,7 +29,7 @@ int Explain(const ExplainFlags& f) {
   if (colon == std::string::npos || (kind != "decode" && kind != "prefill" && kind != "mixed" && kind != "head")) {
     return Fail(Status::Invalid("--bucket '{}': decode:ROWS, prefill:TOKENS, mixed:TOKENS or head:ROWS", f.bucket));
   }
-  auto rows = ParseSize(f.bucket.substr(colon + 1), "--bucket");
+  auto rows = ParseSize(f.bucket.substr(colon + 1), "--bucket " + kind + ":");
   if (!rows.ok()) return Fail(rows.status());
   auto model = LoadModel(f.model, log.get());
   if (!model.ok()) return Fail(model.status());
@@ -51,7 +51,7 @@ int Explain(const ExplainFlags& f) {
 Command AddExplain(CLI::App& app) {
   auto flags = std::make_shared<ExplainFlags>();
   AddModelFlags(app, &flags->model);
-  app.add_option("--bucket", flags->bucket, "decode:4, prefill:512, mixed:100 or head:8")->capture_default_str();
+  app.add_option("--bucket", flags->bucket, "decode:4, prefill:512, mixed:100 or head:8")->type_name("KIND:ROWS")->capture_default_str();
   app.add_flag("--graph", flags->graph, "print the graph too");
   return [flags] { return Explain(*flags); };
 }

@@ -106,8 +106,8 @@ Status LoadText(const ModelFlags& flags, const std::string& path, const io::Gguf
 
 class SpdLog final : public LogSink {
  public:
-  explicit SpdLog(bool quiet) : logger_(spdlog::stderr_color_mt("weft")) {
-    logger_->set_pattern("%H:%M:%S.%e %^%l%$ %v");
+  SpdLog(const char* pattern, bool quiet) : logger_(std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())) {
+    logger_->set_pattern(pattern);
     logger_->set_level(quiet ? spdlog::level::warn : spdlog::level::info);
   }
   void Write(LogLevel level, std::string_view line) override {
@@ -165,6 +165,8 @@ Result<std::unique_ptr<plan::Executor>> MakeExecutor(const LoadedModel& model, e
                           : exec::CreateRankExecutor(*model.checkpoint, std::move(config), log);
 }
 
-std::unique_ptr<LogSink> MakeLog(bool quiet) { return std::make_unique<SpdLog>(quiet); }
+std::unique_ptr<LogSink> MakeLog(bool quiet) { return std::make_unique<SpdLog>("%H:%M:%S.%e %^%l%$ %v", quiet); }
+
+std::unique_ptr<LogSink> MakePlainLog() { return std::make_unique<SpdLog>("%v", false); }
 
 }  // namespace weft::cli

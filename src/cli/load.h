@@ -29,5 +29,7 @@ Result<std::unique_ptr<plan::Executor>> MakeExecutor(const LoadedModel& model, e
 
 // Log lines on standard error, through spdlog; quiet: warnings and errors only.
 std::unique_ptr<LogSink> MakeLog(bool quiet);
+// The same for a person who waits for an answer: the bare lines.
+std::unique_ptr<LogSink> MakePlainLog();
 
 }  // namespace weft::cli

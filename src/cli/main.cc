@@ -2,15 +2,19 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
+#include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/help.h"
 #include "cli/version.h"
 
 int main(int argc, char** argv) {
   using namespace weft;
   CLI::App app("weft runs large language models that are split over ranks, with one answer whatever the split.", "weft");
-  app.set_version_flag("--version", cli::VersionLine());
+  app.set_version_flag("--version", cli::VersionLine(), "print the version and what this CPU runs");
+  app.set_help_flag("-h,--help", "print this");
+  app.formatter(cli::MakeHelpFormatter());  // before the commands, which inherit it
   app.require_subcommand(1);
   struct Entry {
     const char* name;
@@ -27,25 +31,27 @@ int main(int argc, char** argv) {
     cli::Command command = entry.add(*sub);
     commands.emplace_back(sub, std::move(command));
   }
-  std::vector<std::string> args = cli::Normalise(argc, argv);
-  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+  app.footer("Each command explains its flags: weft COMMAND --help");
+  std::vector<std::string> words = cli::Normalise(argc, argv);
+  if (words.empty()) {
+    fmt::print(stderr, "{}", app.help());
+    return cli::kUsageError;
+  }
+  if (const std::string wrong = cli::CheckCommand(app, words); !wrong.empty()) {
+    fmt::print(stderr, "{}\n", wrong);
+    return cli::kUsageError;
+  }
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {
-    app.parse(args);
-  } catch (const CLI::ExtrasError& error) {
-    const auto chosen = app.get_subcommands();
-    for (const std::string& arg : chosen.empty() ? app.remaining(true) : chosen[0]->remaining(true)) {
-      if (!arg.starts_with("-")) continue;
-      const std::string near = cli::NearestFlag(chosen.empty() ? app : *chosen[0], arg);
-      fmt::print(stderr, "weft: unknown flag {}{}\n", arg, near.empty() ? "; --help lists them" : fmt::format("; did you mean {}?", near));
-      return 2;
-    }
-    return app.exit(error) == 0 ? 0 : 2;
+    app.parse(words);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : 2;
+    fmt::print(stderr, "{}\n", cli::Explain(app, error));
+    return cli::kUsageError;
   }
   for (auto& [sub, command] : commands) {
     if (sub->parsed()) return command();
   }
-  return 2;
+  return cli::kUsageError;
 }

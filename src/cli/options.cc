@@ -21,31 +21,46 @@ Result<std::pair<std::string, std::string>> NameValue(const std::string& text, s
 }  // namespace
 
 void AddModelFlags(CLI::App& app, ModelFlags* f) {
-  app.add_option("model_tag,--model", f->model, "directory with config.json, .gguf file, or a name in the Hugging Face cache");
-  app.add_option("--tokenizer", f->tokenizer, "take tokenizer and chat template from this directory or .gguf");
-  app.add_option("--revision", f->revision, "of a name in the cache")->capture_default_str();
-  app.add_option("--chat-template", f->chat_template, "file with a Jinja chat template");
-  app.add_option("--dtype", f->dtype, "auto (bfloat16), bfloat16 or float32")->capture_default_str();
-  app.add_option("--activation-dtype", f->activation_dtype, "inputs of quantised weights: int8 or bf16")->capture_default_str();
-  app.add_option("--tensor-parallel-size", f->tensor_parallel_size, "ranks (-tp)")->capture_default_str();
-  app.add_option("--threads", f->threads, "compute threads of all ranks; 0: every core")->capture_default_str();
-  app.add_option("--max-model-len", f->max_model_len, "longest prompt + answer; 0 or auto: the model's")->capture_default_str();
-  app.add_option("--max-num-batched-tokens", f->max_num_batched_tokens, "tokens of one step")->capture_default_str();
-  app.add_option("--max-num-seqs", f->max_num_seqs, "requests of one step")->capture_default_str();
-  app.add_option("--block-size", f->block_size, "tokens of a KV block, a multiple of 16")->capture_default_str();
-  app.add_option("--kv-cache-memory-bytes", f->kv_cache_memory_bytes, "of all ranks; 0: by memory and --max-num-seqs")->capture_default_str();
-  app.add_flag("--enforce-eager", f->enforce_eager, "plans without passes and chaining");
-  app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", f->enable_prefix_caching, "share KV blocks of equal prefixes (default on)");
-  app.add_flag("--enable-chunked-prefill,!--no-enable-chunked-prefill", f->enable_chunked_prefill, "cut prompts to the token budget (default on)");
-  app.add_option("--long-prefill-token-threshold", f->long_prefill_token_threshold, "tokens of one prompt per step; 0: no cap")->capture_default_str();
-  app.add_option("--scheduling-policy", f->scheduling_policy, "fcfs or priority")->capture_default_str();
-  app.add_option("--max-num-queued-reqs", f->max_num_queued_reqs, "waiting requests before 429")->capture_default_str();
-  app.add_option("--seed", f->seed, "of the generator that seeds requests without one")->capture_default_str();
-  app.add_option("--wait-timeout", f->wait_timeout_s, "seconds after which a rank that does not arrive ends the step")->capture_default_str();
-  app.add_option("--opt", f->opt, "name=on|off|auto: one optimisation");
-  app.add_option("--impl", f->impl, "family=name: force a kernel, as matmul=ref");
-  app.add_option("--isa", f->isa, "at most: avx2, avx512, avx512vnni, avx512bf16")->capture_default_str();
-  app.add_flag("--reference", f->reference, "run the contracts on virtual ranks, one thread (slow)");
+  const auto add = [&app](const char* group, const char* name, auto* value, const char* takes, const char* text) {
+    return app.add_option(name, *value, text)->type_name(takes)->capture_default_str()->group(group);
+  };
+  const char* model = "Model";
+  add(model, "model_tag,--model", &f->model, "PATH|NAME", "directory with config.json, .gguf file, or a name in the Hugging Face cache; the word after the command may be it too");
+  add(model, "--revision", &f->revision, "NAME", "of a name in the cache");
+  add(model, "--tokenizer", &f->tokenizer, "PATH|NAME", "take tokenizer and chat template from there");
+  add(model, "--chat-template", &f->chat_template, "FILE", "a Jinja chat template");
+  add(model, "--dtype", &f->dtype, "TYPE", "auto (bfloat16), bfloat16 or float32");
+  add(model, "--activation-dtype", &f->activation_dtype, "TYPE", "inputs of quantised weights: int8 or bf16");
+  add(model, "--max-model-len", &f->max_model_len, "N", "longest prompt + answer; auto: the model's");
+
+  const char* ranks = "Ranks and kernels";
+  add(ranks, "--tensor-parallel-size", &f->tensor_parallel_size, "N", "ranks that share every layer (-tp N)");
+  add(ranks, "--threads", &f->threads, "N", "compute threads of all ranks; 0: every core");
+  app.add_flag("--enforce-eager", f->enforce_eager, "plans without passes and chaining")->group(ranks);
+  app.add_option("--opt", f->opt, "one optimisation; repeatable")->type_name("NAME=on|off|auto")->group(ranks);
+  app.add_option("--impl", f->impl, "force a kernel, as matmul=ref; repeatable")->type_name("FAMILY=NAME")->group(ranks);
+  add(ranks, "--isa", &f->isa, "NAME", "at most: portable, avx2, avx512, avx512vnni, avx512bf16");
+  add(ranks, "--wait-timeout", &f->wait_timeout_s, "SECONDS", "a rank that does not arrive in time ends the step");
+  app.add_flag("--reference", f->reference, "run the contracts on virtual ranks, one thread (slow)")->group(ranks);
+
+  const char* memory = "Batching and KV cache";
+  add(memory, "--max-num-batched-tokens", &f->max_num_batched_tokens, "N", "tokens of one step");
+  add(memory, "--max-num-seqs", &f->max_num_seqs, "N", "requests of one step");
+  add(memory, "--block-size", &f->block_size, "N", "tokens of a KV block, a multiple of 16");
+  add(memory, "--kv-cache-memory-bytes", &f->kv_cache_memory_bytes, "N", "of all ranks, as 2G; auto: by memory and --max-num-seqs");
+}
+
+void AddEngineFlags(CLI::App& app, ModelFlags* f) {
+  const char* group = "Batching and KV cache";
+  app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", f->enable_prefix_caching, "share KV blocks of equal prefixes [on]")->group(group);
+  app.add_flag("--enable-chunked-prefill,!--no-enable-chunked-prefill", f->enable_chunked_prefill, "cut prompts to the token budget [on]")->group(group);
+  const auto add = [&](const char* name, auto* value, const char* takes, const char* text) {
+    return app.add_option(name, *value, text)->type_name(takes)->capture_default_str()->group(group);
+  };
+  add("--long-prefill-token-threshold", &f->long_prefill_token_threshold, "N", "tokens of one prompt per step; 0: no cap");
+  add("--scheduling-policy", &f->scheduling_policy, "NAME", "fcfs or priority");
+  add("--max-num-queued-reqs,--queue-max", &f->max_num_queued_reqs, "N", "waiting requests before 429");
+  add("--seed", &f->seed, "N", "of the generator that seeds requests without one");
 }
 
 Result<int64_t> ParseSize(const std::string& text, std::string_view flag) {
@@ -90,7 +105,9 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f) {
     config.positions_max = static_cast<int32_t>(length);
   }
   config.page_tokens = f.block_size;
-  WEFT_ASSIGN_OR_RETURN(config.kv_bytes, ParseSize(f.kv_cache_memory_bytes, "--kv-cache-memory-bytes"));
+  if (f.kv_cache_memory_bytes != "auto") {
+    WEFT_ASSIGN_OR_RETURN(config.kv_bytes, ParseSize(f.kv_cache_memory_bytes, "--kv-cache-memory-bytes"));
+  }
   config.compile.eager = f.enforce_eager;
   if (f.enforce_eager) config.each_rows_max = 0;
   if (!(f.wait_timeout_s > 0 && f.wait_timeout_s <= 86400)) return Status::Invalid("--wait-timeout {} must be above 0 and at most 86400 seconds", f.wait_timeout_s);
@@ -138,51 +155,6 @@ Result<engine::EngineConfig> EngineConfigOf(const ModelFlags& f, std::vector<int
   config.eos_token_ids = std::move(eos);
   config.seed = f.seed;
   return config;
-}
-
-std::vector<std::string> Normalise(int argc, char** argv) {
-  // Short flags of vLLM that have more than one letter.
-  const std::map<std::string, std::string> kShort = {{"-tp", "--tensor-parallel-size"}, {"-tp-size", "--tensor-parallel-size"}};
-  std::vector<std::string> out;
-  for (int i = 1; i < argc; ++i) {
-    std::string arg = argv[i];
-    const size_t equals = arg.find('=');
-    std::string name = arg.substr(0, equals);
-    if (const auto known = kShort.find(name); known != kShort.end()) name = known->second;
-    if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '_', '-');
-    out.push_back(equals == std::string::npos ? name : name + arg.substr(equals));
-    if (name == "--") {
-      for (++i; i < argc; ++i) out.push_back(argv[i]);
-    }
-  }
-  return out;
-}
-
-std::string NearestFlag(const CLI::App& app, const std::string& unknown) {
-  const std::string name = unknown.substr(0, unknown.find('='));
-  const auto distance = [](const std::string& a, const std::string& b) {
-    std::vector<size_t> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-    for (size_t i = 1; i <= a.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= b.size(); ++j) {
-        const size_t up = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-        diagonal = up;
-      }
-    }
-    return row[b.size()];
-  };
-  std::string best;
-  size_t least = name.size() / 2 + 1;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& lname : option->get_lnames()) {
-      const size_t d = distance(name, "--" + lname);
-      if (d < least) least = d, best = "--" + lname;
-    }
-  }
-  return best;
 }
 
 }  // namespace weft::cli

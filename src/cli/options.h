@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,11 +28,11 @@ struct ModelFlags {
   std::string activation_dtype = "int8";
   int tensor_parallel_size = 1;
   int threads = 0;
-  std::string max_model_len = "0";   // also "auto", "32k", "32K"
+  std::string max_model_len = "auto";  // also "32k", "32K"
   std::string max_num_batched_tokens = "2048";
   int max_num_seqs = 128;
   int block_size = 16;
-  std::string kv_cache_memory_bytes = "0";
+  std::string kv_cache_memory_bytes = "auto";
   bool enforce_eager = false;
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
@@ -48,7 +47,10 @@ struct ModelFlags {
   bool reference = false;            // --reference: contracts on virtual ranks
 };
 
+// Which model, and how a step of it runs. The defaults that --help shows are those in *flags.
 void AddModelFlags(CLI::App& app, ModelFlags* flags);
+// How requests become steps; only for commands that have requests.
+void AddEngineFlags(CLI::App& app, ModelFlags* flags);
 
 // Errors: kInvalid naming the flag, its value and what it takes.
 Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& flags);
@@ -56,10 +58,5 @@ Result<engine::EngineConfig> EngineConfigOf(const ModelFlags& flags, std::vector
 
 // "32k" = 32,000, "32K" = 32,768 (vLLM), plain numbers; `flag` for the message.
 Result<int64_t> ParseSize(const std::string& text, std::string_view flag);
-
-// argv as CLI11 likes it: dashes for underscores in flag names, -tp and its kind spelled out.
-std::vector<std::string> Normalise(int argc, char** argv);
-// The known flag that is nearest to an unknown one, or "".
-std::string NearestFlag(const CLI::App& app, const std::string& unknown);
 
 }  // namespace weft::cli

@@ -28,7 +28,7 @@ Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
   if (limits.vocab_size < 1 || limits.page_tokens < 1 || limits.pages < 2) {
     return Status::Invalid(
         "the executor has {} token ids, {} pages of {} tokens; need at least "
-        "1, 2 and 1 (--num-gpu-blocks-override, --block-size)",
+        "1, 2 and 1 (--kv-cache-memory-bytes, --block-size)",
         limits.vocab_size, limits.pages, limits.page_tokens);
   }
   WEFT_RETURN_IF_ERROR(CheckBetween("--max-num-seqs", c->max_num_seqs, 1, limits.rows_max,

@@ -61,7 +61,7 @@ Status CheckLengths(const Request& request, const RequestLimits& limits) {
   if (needed > limits.kv_tokens) {
     return Status::Invalid(
         "prompt {} + max_tokens {} need {} cached tokens; the whole KV cache holds {} "
-        "(--num-gpu-blocks-override, --max-model-len {})",
+        "(--kv-cache-memory-bytes, --max-model-len {})",
         prompt, p.max_tokens, needed, limits.kv_tokens, limits.max_model_len);
   }
   return Status::Ok();

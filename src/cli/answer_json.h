@@ -1,0 +1,14 @@
+// What `weft run --json` prints: everything that two runs can be compared by.
+#pragma once
+
+#include <vector>
+
+#include "base/json.h"
+#include "cli/session.h"
+
+namespace weft::cli {
+
+// Floats stand as decimals and, under *_hex, with all their bits.
+Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t prompt_tokens, const Answer& answer);
+
+}  // namespace weft::cli
