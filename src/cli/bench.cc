@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/bench_latency.h"
+#include "cli/bench_machine.h"
 #include "cli/commands.h"
 
 namespace weft::cli {
@@ -10,7 +11,9 @@ Command AddBench(CLI::App& app) {
   app.require_subcommand(1);
   CLI::App* latency = app.add_subcommand("latency", "time of prefill and decode steps of a model");
   Command run_latency = AddBenchLatency(*latency);
-  return [run_latency] { return run_latency(); };
+  CLI::App* machine = app.add_subcommand("machine", "limits of this machine, written as a profile");
+  Command run_machine = AddBenchMachine(*machine);
+  return [=] { return machine->parsed() ? run_machine() : run_latency(); };
 }
 
 }  // namespace weft::cli

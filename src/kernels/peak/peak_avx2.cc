@@ -1,4 +1,4 @@
-// The peaks of AVX2. bf16 weights have no instruction of their own: a pair is split by a mask and a
+// The peaks of AVX2. bf16 weights have no instruction of their own: a pair is split by a blend and a
 // shift and goes into six rows' FMAs, as in the matmul tile. int8 weights are widened to int16 once
 // and meet int16 activations in vpmaddwd; 4-bit codes fit vpmaddubsw with eight sums in int16.
 #include <immintrin.h>
@@ -45,16 +45,18 @@ uint64_t Bf16Pairs(const std::byte*, int64_t rounds) {
   __m256 sum[kChains];
   Unroll<kChains>([&](auto i) WEFT_INLINED { sum[i.value] = _mm256_setzero_ps(); });
   __m256 one = _mm256_set1_ps(1.0f);
-  __m256i pair = _mm256_set1_epi32(0x3f803f80);  // (1, 1)
-  const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000));
   asm volatile("" : "+x"(one));
+  const __m256 pairs = _mm256_castsi256_ps(_mm256_set1_epi32(0x3f803f80));  // (1, 1)
+  const volatile __m256* at = &pairs;  // in memory: sixteen registers are all taken
   for (int64_t r = 0; r < rounds; ++r) {
     Unroll<2>([&](auto which) WEFT_INLINED {
       __m256 w[2];
       Unroll<2>([&](auto half) WEFT_INLINED {
-        asm volatile("" : "+x"(pair));  // as if it had been loaded
-        w[half.value] = _mm256_castsi256_ps(which.value == 0 ? _mm256_and_si256(pair, high)
-                                                             : _mm256_slli_epi32(pair, 16));
+        if constexpr (which.value == 0) {
+          w[half.value] = OddOfPairs(const_cast<const __m256*>(at));
+        } else {
+          w[half.value] = EvenOfPairs(const_cast<const __m256*>(at));
+        }
       });
       Unroll<kChains>([&](auto i) WEFT_INLINED { Accumulate(sum[i.value], w[i.value % 2], one); });
     });
