@@ -80,7 +80,7 @@ void Answers::Begin(uint64_t id, AnswerPlan plan) {
     if (Status status = context_.engine->Submit(std::move(request)); !status.ok()) {
       // Only what was submitted is there to be aborted.
       answer.choices.resize(index);
-      return Fail(id, FromStatus(status));
+      return Fail(id, ErrorFor(status));
     }
   }
   if (params.stream) {
@@ -183,7 +183,7 @@ void Answers::Flush(uint64_t id) {
       if (choice->text.error().code() == StatusCode::kInternal) {
         context_.log->Error("{}: {}", choice->request_id, choice->text.error().message());
       }
-      return Fail(id, FromStatus(choice->text.error()));
+      return Fail(id, ErrorFor(choice->text.error()));
     }
     // Only we abort, and then we no longer listen; an abort that is heard is the engine's end.
     if (finish == engine::FinishReason::kAbort)
@@ -266,6 +266,12 @@ void Answers::FinishWhole(uint64_t id) {
 
 // The one way out that is no success. A stream says so in an event of its own, because its status
 // 200 is long gone; clients raise on it. [DONE] follows for those that only wait for that.
+// A broken engine gives codes that would otherwise be told as the client's or an operator's doing.
+ApiError Answers::ErrorFor(const Status& status) const {
+  if (context_.engine->Health().ok()) return FromStatus(status);
+  return {.status = 500, .message = "The engine has failed.", .code = "internal"};
+}
+
 void Answers::Fail(uint64_t id, const ApiError& error) {
   const auto it = answers_.find(id);
   if (it == answers_.end()) return;

@@ -95,6 +95,7 @@ class Answers {
   void FinishStream(uint64_t id);
   void FinishWhole(uint64_t id);
   void Fail(uint64_t id, const ApiError& error);
+  ApiError ErrorFor(const Status& status) const;
   void AbortRequests(Answer& answer);
   void ClientGone(uint64_t id);
   void Remove(uint64_t id);

@@ -1,4 +1,3 @@
-// Longer than most because it is the table of all routes with what each does.
 #include "serve/service.h"
 
 #include <fmt/format.h>
@@ -10,10 +9,9 @@
 #include <utility>
 
 #include "serve/answers.h"
+#include "serve/body_reader.h"
 #include "serve/http/router.h"
 #include "serve/http/server.h"
-#include "serve/openai/chat.h"
-#include "serve/openai/completions.h"
 #include "serve/openai/models.h"
 #include "serve/prometheus.h"
 #include "serve/prompt.h"
@@ -32,17 +30,6 @@ constexpr size_t kWorkerQueueMax = 1024;
 constexpr std::chrono::seconds kNoProgressMax{60};
 // What was written last is given this long to leave when the server stops.
 constexpr std::chrono::milliseconds kFlushTime{1000};
-// An answer's length when /v1/completions is not told one.
-constexpr int32_t kCompletionTokens = 16;
-
-enum class Api { kChat, kCompletion };
-
-HttpResponse JsonResponse(const Json& json) {
-  HttpResponse response;
-  response.body = DumpJson(json);
-  return response;
-}
-
 HttpResponse ErrorOf(int status, std::string_view message) {
   return ToResponse({.status = status, .message = std::string(message)});
 }
@@ -53,6 +40,9 @@ Status CheckOptions(const ServeOptions& options) {
   }
   if (options.threads < 1 || options.threads > 256) {
     return Status::Invalid("{} tokenizer threads; 1 to 256 are possible", options.threads);
+  }
+  for (const std::string& name : options.served_model_names) {
+    if (name.empty()) return Status::Invalid("--served-model-name has an empty name");
   }
   for (const std::string& key : options.api_keys) {
     if (key.empty()) return Status::Invalid("--api-key is empty");
@@ -70,17 +60,24 @@ class ServerImpl final : public Server {
       : options_(std::move(options)),
         engine_(engine),
         log_(log),
-        rules_{.limits = options_.request, .defaults = options_.sampling} {
-    builder_.tokenizer = tokenizer;
-    builder_.chat_template = chat_template;
-    builder_.max_model_len =
+        tokenizer_(tokenizer) {
+    PromptBuilder builder;
+    builder.tokenizer = tokenizer;
+    builder.chat_template = chat_template;
+    builder.max_model_len =
         options_.max_model_len > 0 ? options_.max_model_len : engine->config().max_model_len;
-    builder_.vocab_size = options_.vocab_size > 0 ? options_.vocab_size
-                                                  : static_cast<int32_t>(tokenizer->vocab_size());
+    builder.vocab_size = options_.vocab_size > 0 ? options_.vocab_size
+                                                 : static_cast<int32_t>(tokenizer->vocab_size());
     models_ = {.names = options_.served_model_names,
-               .max_model_len = builder_.max_model_len,
-               .vocab_size = builder_.vocab_size,
+               .max_model_len = builder.max_model_len,
+               .vocab_size = builder.vocab_size,
                .created = std::time(nullptr)};
+    reader_ = std::make_unique<BodyReader>(
+        BodyReader::Options{.rules = {.limits = options_.request, .defaults = options_.sampling},
+                            .builder = builder,
+                            .models = &models_,
+                            .body_bytes_max = options_.http.body_bytes_max,
+                            .clamp_max_tokens = options_.clamp_max_tokens});
     if (options_.system_fingerprint.empty()) {
       options_.system_fingerprint = fmt::format("weft-{}", options_.version);
     }
@@ -114,7 +111,7 @@ class ServerImpl final : public Server {
     }
     answers_ = std::make_unique<Answers>(Answers::Context{.http = http_.get(),
                                                           .engine = engine_,
-                                                          .tokenizer = builder_.tokenizer,
+                                                          .tokenizer = tokenizer_,
                                                           .log = log_,
                                                           .in_flight = &in_flight_,
                                                           .limits = options_.request});
@@ -170,25 +167,15 @@ class ServerImpl final : public Server {
   void OnWorker(std::shared_ptr<Exchange> exchange,
                 std::function<std::function<void(uint64_t id)>()> work);
   void Generate(std::shared_ptr<Exchange> exchange, Api api);
-  std::optional<ApiError> MakePlan(Api api, const std::string& body, AnswerPlan* plan) const;
-  std::optional<ApiError> PlanChat(const Json& body, AnswerPlan* plan) const;
-  std::optional<ApiError> PlanCompletion(const Json& body, AnswerPlan* plan) const;
-  std::optional<ApiError> ParseBody(const std::string& body, Json* json) const;
-  std::optional<ApiError> CheckModel(const std::string& model) const;
   HttpResponse Health(bool ready);
-  HttpResponse Tokenize(const std::string& body) const;
-  HttpResponse Detokenize(const std::string& body) const;
-  HttpResponse RenderTemplate(const std::string& body) const;
   std::string CacheSalt(const HttpRequest& request) const;
 
   ServeOptions options_;
   engine::Engine* engine_;
   LogSink* log_;
-  ParamRules rules_;
-  PromptBuilder builder_;
+  const text::Tokenizer* tokenizer_;
   ServedModels models_;
-  const ChatFormat chat_format_;
-  const CompletionFormat completion_format_;
+  std::unique_ptr<BodyReader> reader_;
   InFlight in_flight_;
   std::atomic<bool> draining_{false};
   ServeCounts counts_;         // the loop's
@@ -258,10 +245,10 @@ void ServerImpl::AddRoutes() {
                     Generate(std::move(exchange), api);
                   }});
   }
-  Post("/tokenize", [this](const std::string& body) { return Tokenize(body); });
-  Post("/detokenize", [this](const std::string& body) { return Detokenize(body); });
+  Post("/tokenize", [this](const std::string& body) { return reader_->Tokenize(body); });
+  Post("/detokenize", [this](const std::string& body) { return reader_->Detokenize(body); });
   for (const char* path : {"/apply-template", "/v1/chat/completions/render"}) {
-    Post(path, [this](const std::string& body) { return RenderTemplate(body); });
+    Post(path, [this](const std::string& body) { return reader_->RenderTemplate(body); });
   }
   for (const char* path : {"/v1/embeddings", "/v1/responses", "/v1/messages", "/rerank",
                            "/v1/rerank", "/score", "/v1/score", "/classify", "/pooling"}) {
@@ -325,7 +312,7 @@ void ServerImpl::Generate(std::shared_ptr<Exchange> exchange, Api api) {
            [this, api, body, request_id = request.id,
             salt = CacheSalt(request)]() -> std::function<void(uint64_t)> {
              auto plan = std::make_shared<AnswerPlan>();
-             const std::optional<ApiError> error = MakePlan(api, *body, plan.get());
+             const std::optional<ApiError> error = reader_->MakePlan(api, *body, plan.get());
              body->clear();
              body->shrink_to_fit();
              if (error) {
@@ -344,153 +331,6 @@ void ServerImpl::Generate(std::shared_ptr<Exchange> exchange, Api api) {
              }
              return [this, plan](uint64_t id) { answers_->Begin(id, std::move(*plan)); };
            });
-}
-
-std::optional<ApiError> ServerImpl::ParseBody(const std::string& body, Json* json) const {
-  auto parsed = ParseJson(body, {.bytes_max = options_.http.body_bytes_max + 1,
-                                 .depth_max = options_.request.json_depth_max});
-  if (!parsed.ok()) {
-    return ApiError{
-        .status = 400,
-        .message = fmt::format("The body is not the JSON we take: {}", parsed.status().message()),
-        .code = "invalid_json"};
-  }
-  *json = std::move(*parsed);
-  return std::nullopt;
-}
-
-std::optional<ApiError> ServerImpl::CheckModel(const std::string& model) const {
-  if (model.empty() || models_.Has(model)) return std::nullopt;
-  return UnknownModel(model, models_.names);
-}
-
-std::optional<ApiError> ServerImpl::MakePlan(Api api, const std::string& body,
-                                             AnswerPlan* plan) const {
-  Json json;
-  if (auto error = ParseBody(body, &json)) return error;
-  return api == Api::kChat ? PlanChat(json, plan) : PlanCompletion(json, plan);
-}
-
-std::optional<ApiError> ServerImpl::PlanChat(const Json& body, AnswerPlan* plan) const {
-  ChatRequest chat;
-  if (auto error = ParseChat(body, rules_, &chat)) return error;
-  if (auto error = CheckModel(chat.common.model)) return error;
-  std::vector<int32_t> ids;
-  if (auto error = builder_.FromChat(chat, &ids)) return error;
-  if (auto error =
-          builder_.FitAnswer(ids.size(), std::nullopt, options_.clamp_max_tokens, &chat.common)) {
-    return error;
-  }
-  plan->format = &chat_format_;
-  plan->prompts.push_back(std::move(ids));
-  plan->params = std::move(chat.common);
-  return std::nullopt;
-}
-
-std::optional<ApiError> ServerImpl::PlanCompletion(const Json& body, AnswerPlan* plan) const {
-  CompletionRequest completion;
-  if (auto error = ParseCompletion(body, rules_, &completion)) return error;
-  CommonParams& params = completion.common;
-  if (auto error = CheckModel(params.model)) return error;
-  plan->prompt_only = completion.echo && params.max_tokens == 0;
-  if (plan->prompt_only) {
-    params.max_tokens = 1;
-    params.sampling.min_tokens = 0;
-  }
-  const std::optional<int32_t> asked = params.max_tokens;
-  for (Prompt& prompt : completion.prompts) {
-    std::vector<int32_t> ids;
-    std::string echo;
-    if (auto* text = std::get_if<std::string>(&prompt)) {
-      if (auto error = builder_.FromText(*text, completion.add_special_tokens, &ids)) return error;
-      echo = std::move(*text);
-    } else {
-      ids = std::move(std::get<std::vector<int32_t>>(prompt));
-      if (auto error = builder_.CheckIds(ids, "prompt")) return error;
-      if (completion.echo) echo = builder_.tokenizer->Decode(ids, {.skip_special_tokens = false});
-    }
-    // The shortest room of all prompts is what all answers get.
-    const auto before = params.max_tokens;
-    params.max_tokens = asked;
-    if (auto error =
-            builder_.FitAnswer(ids.size(), kCompletionTokens, options_.clamp_max_tokens, &params)) {
-      return error;
-    }
-    if (!plan->prompts.empty()) params.max_tokens = std::min(*before, *params.max_tokens);
-    if (completion.echo) plan->echo.push_back(std::move(echo));
-    plan->prompts.push_back(std::move(ids));
-  }
-  params.sampling.max_tokens = *params.max_tokens;
-  plan->format = &completion_format_;
-  plan->params = std::move(params);
-  return std::nullopt;
-}
-
-HttpResponse ServerImpl::Tokenize(const std::string& body) const {
-  Json json;
-  if (auto error = ParseBody(body, &json)) return ToResponse(*error);
-  Fields fields(json);
-  const std::string model = fields.String("model").value_or("");
-  const bool with_strings = fields.Bool("return_token_strs").value_or(false);
-  std::vector<int32_t> ids;
-  if (fields.Get("messages") != nullptr) {
-    ChatRequest chat;
-    ReadMessages(fields, options_.request, &chat);
-    if (!fields.ok()) return ToResponse(*fields.error());
-    if (auto error = builder_.FromChat(chat, &ids)) return ToResponse(*error);
-  } else {
-    // llama.cpp's clients say "content".
-    auto prompt = fields.String("prompt");
-    if (!prompt) prompt = fields.String("content");
-    if (!prompt) fields.Fail("prompt", "prompt is missing.");
-    const bool special = fields.Bool("add_special_tokens").value_or(true);
-    if (!fields.ok()) return ToResponse(*fields.error());
-    // Counting is of use beyond the context's length as well; the body bounds it.
-    auto encoded = builder_.tokenizer->Encode(*prompt, {.add_special_tokens = special});
-    if (!encoded.ok()) return ToResponse(FromStatus(encoded.status()));
-    ids = std::move(*encoded);
-  }
-  if (auto error = CheckModel(model)) return ToResponse(*error);
-  Json::Array tokens, strings;
-  for (const int32_t id : ids) {
-    tokens.emplace_back(id);
-    if (with_strings) strings.emplace_back(TokenText(builder_.tokenizer->TokenBytes(id)));
-  }
-  Json out;
-  out.Set("count", static_cast<int64_t>(ids.size()));
-  out.Set("max_model_len", builder_.max_model_len);
-  out.Set("tokens", std::move(tokens));
-  if (with_strings) out.Set("token_strs", std::move(strings));
-  return JsonResponse(out);
-}
-
-HttpResponse ServerImpl::Detokenize(const std::string& body) const {
-  Json json;
-  if (auto error = ParseBody(body, &json)) return ToResponse(*error);
-  Fields fields(json);
-  const std::string model = fields.String("model").value_or("");
-  const auto ids = fields.Ids("tokens", static_cast<int64_t>(options_.http.body_bytes_max));
-  if (!ids) fields.Fail("tokens", "tokens is missing.");
-  if (!fields.ok()) return ToResponse(*fields.error());
-  if (auto error = CheckModel(model)) return ToResponse(*error);
-  if (auto error = builder_.CheckIds(*ids, "tokens")) return ToResponse(*error);
-  Json out;
-  out.Set("prompt", builder_.tokenizer->Decode(*ids, {.skip_special_tokens = false}));
-  return JsonResponse(out);
-}
-
-HttpResponse ServerImpl::RenderTemplate(const std::string& body) const {
-  Json json;
-  if (auto error = ParseBody(body, &json)) return ToResponse(*error);
-  Fields fields(json);
-  ChatRequest chat;
-  if (fields.ok()) ReadMessages(fields, options_.request, &chat);
-  if (!fields.ok()) return ToResponse(*fields.error());
-  std::string text;
-  if (auto error = builder_.Render(chat, &text)) return ToResponse(*error);
-  Json out;
-  out.Set("prompt", std::move(text));
-  return JsonResponse(out);
 }
 
 }  // namespace

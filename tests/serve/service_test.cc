@@ -1,3 +1,4 @@
+// Covers src/serve/body_reader.cc
 #include "serve/service.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Covers src/tensor/quantise.cc
 #include "tensor/quant_format.h"
 
 #include <gtest/gtest.h>

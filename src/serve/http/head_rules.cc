@@ -77,6 +77,24 @@ HeadVerdict CheckHead(std::string_view head, const HttpLimits& limits) {
   return {};
 }
 
+HeadVerdict CheckRequest(unsigned version, HttpRequest* request) {
+  const std::string_view target = request->target;
+  const std::string_view path = target.substr(0, target.find('?'));
+  if (path.size() < target.size()) request->query = target.substr(path.size() + 1);
+  if (!DecodePercent(path, &request->path)) return {400, "The request's path is not well-formed."};
+  if (version != 10 && version != 11) return {505, "Only HTTP/1.0 and HTTP/1.1 are spoken here."};
+  if (version == 11 && request->Header("Host").empty()) return {400, "HTTP/1.1 needs a Host header."};
+  const std::string_view encoding = request->Header("Content-Encoding");
+  if (!encoding.empty() && !SameName(encoding, "identity")) {
+    return {415, "Compressed request bodies are not accepted."};
+  }
+  const std::string_view expect = request->Header("Expect");
+  if (!expect.empty() && !SameName(expect, "100-continue")) {
+    return {417, "Only 100-continue may be expected."};
+  }
+  return {};
+}
+
 bool IsLocalHostName(std::string_view host) {
   if (!host.empty() && host.front() == '[') {
     const size_t end = host.find(']');

@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "serve/http/message.h"
 #include "serve/limits.h"
 
 namespace weft::serve {
@@ -18,6 +19,9 @@ struct HeadVerdict {
 
 // `head`: from the request line up to and including the empty line.
 HeadVerdict CheckHead(std::string_view head, const HttpLimits& limits);
+
+// What a well-formed head may not say. Fills the request's path and query. version: 10 or 11.
+HeadVerdict CheckRequest(unsigned version, HttpRequest* request);
 
 // Whether a Host header (with or without a port) is an IP literal or localhost. A page of
 // another site whose name was made to resolve to 127.0.0.1 sends its own name (DNS rebinding).

@@ -1,31 +1,21 @@
-// One thing, though long: a connection's coroutine and the exchange that it lends out share every
-// member, and one file is what keeps Boost's headers out of the others.
+// Longer than most: the coroutine and the exchange that it lends out share the request at hand.
 #include "serve/http/session.h"
 
+#include "serve/http/connection.h"  // before other headers of Boost
+
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/buffers_range.hpp>
-#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/serializer.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <chrono>
 
-#include "serve/http/coroutine_clang14.h"  // first
 #include "serve/http/head_rules.h"
+#include "serve/http/response_head.h"
 
 namespace weft::serve {
 namespace {
@@ -33,28 +23,22 @@ namespace {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using boost::system::error_code;
-using Clock = std::chrono::steady_clock;
-using Tcp = asio::ip::tcp;
-
-// More unread bytes than this (pipelined requests) wait in the kernel.
-constexpr size_t kReadAheadMax = 64u << 10;
+using Clock = Connection::Clock;
+using Tcp = Connection::Tcp;
 
 class SessionExchange;
 
-// All waiting is on one timer, `wake_`: whoever changes the state (bytes came, bytes went, the
-// answer is complete) cancels it, and its expiry is the deadline of whatever is waited for.
-class Session final : public SessionHandle, public std::enable_shared_from_this<Session> {
+class Session final : public Connection, public SessionHandle {
  public:
   Session(Tcp::socket socket, SessionContext* context, std::function<void()> on_end)
-      : socket_(std::move(socket)),
-        wake_(*context->loop),
+      : Connection(std::move(socket), context->loop, context->limits, &context->scratch),
         context_(context),
         on_end_(std::move(on_end)) {}
 
   void Start() {
     asio::co_spawn(
         *context_->loop,
-        [self = shared_from_this()]() -> asio::awaitable<void> { return self->Run(); },
+        [self = Self()]() -> asio::awaitable<void> { return self->Run(); },
         asio::detached);
   }
 
@@ -62,19 +46,9 @@ class Session final : public SessionHandle, public std::enable_shared_from_this<
   void Close() override { Gone(); }
   void Wake() override { wake_.cancel(); }
 
-  // For the exchange.
-  void Queue(std::string_view bytes) {
-    if (gone_) return;
-    out_.append(bytes);
-    StartWrite();
-  }
-  size_t queued() const { return out_.size() + (sending_.size() - sent_); }
-  bool gone() const { return gone_; }
-  SessionContext* context() { return context_; }
-  void Gone();
-  void AnswerEnded() { Wake(); }
-
  private:
+  friend class SessionExchange;
+
   asio::awaitable<void> Run();
   // What came of a head: a request to go on with, one that was answered already, or the end.
   enum class Head { kRequest, kAnswered, kEnd };
@@ -82,47 +56,25 @@ class Session final : public SessionHandle, public std::enable_shared_from_this<
   asio::awaitable<bool> ReadBody();
   asio::awaitable<void> Answer();
   asio::awaitable<void> RefuseAndLinger(HttpResponse response);
-  // Returns at the deadline, at a stalled write's end (then the session is gone), or when woken.
-  asio::awaitable<void> WaitUntil(Clock::time_point deadline);
-  void StartRead();
-  void OnReadable(error_code error);
-  void WatchForReset();
-  bool PeerReset();
-  void StartWrite();
-  void WriteSome();
+  void OnGone() override;
   bool Parse(std::string_view bytes, size_t* used, error_code* error);
+  HeadVerdict ParseHead();
   void FillRequest();
   void HoldBodyBytes(size_t bytes);
-  std::string SerialiseHead(const HttpResponse& response, bool streamed, bool keep_alive);
   HttpResponse Error(int status, std::string_view message) const {
     HttpResponse response = context_->handlers.error(status, message);
     response.close = true;
     return response;
   }
   bool SeesWholeHead() { return in_.find("\r\n\r\n") != std::string::npos; }
+  std::shared_ptr<Session> Self() { return std::static_pointer_cast<Session>(shared_from_this()); }
 
-  friend class SessionExchange;
-
-  Tcp::socket socket_;
-  asio::steady_timer wake_;
   SessionContext* context_;
   std::function<void()> on_end_;
-
-  std::string in_;        // read, not yet parsed
-  bool reading_ = false;  // an asynchronous read waits
-  bool eof_ = false;
-  bool watching_ = false;  // for a reset
-  std::string out_;        // queued behind sending_
-  std::string sending_;
-  size_t sent_ = 0;
-  bool writing_ = false;
-  Clock::time_point write_progress_;
-  bool gone_ = false;
   bool idle_ = true;
 
   // The request at hand.
   std::unique_ptr<http::request_parser<http::string_body>> parser_;
-  std::string head_;
   size_t chunks_ = 0;
   size_t held_body_bytes_ = 0;
   HttpRequest request_;
@@ -156,7 +108,7 @@ class SessionExchange final : public Exchange {
     Session& s = *session_;
     s.context_->handlers.decorate(request_, &response);
     if (response.close || s.context_->draining) s.keep_alive_ = false;
-    std::string bytes = s.SerialiseHead(response, false, s.keep_alive_);
+    std::string bytes = SerialiseHead(response, {.version = s.version_, .keep_alive = s.keep_alive_});
     if (!s.is_head_method_) bytes += response.body;
     s.Queue(bytes);
     Complete();
@@ -168,7 +120,8 @@ class SessionExchange final : public Exchange {
     Session& s = *session_;
     s.context_->handlers.decorate(request_, &head);
     if (head.close || s.context_->draining || s.version_ == 10) s.keep_alive_ = false;
-    s.Queue(s.SerialiseHead(head, true, s.keep_alive_));
+    s.Queue(SerialiseHead(
+        head, {.version = s.version_, .streamed = true, .keep_alive = s.keep_alive_}));
   }
 
   bool Write(std::string_view bytes) override {
@@ -213,7 +166,7 @@ class SessionExchange final : public Exchange {
   void Complete() {
     complete_ = true;
     on_gone_ = nullptr;
-    session_->AnswerEnded();
+    session_->Wake();
   }
 
   std::shared_ptr<Session> session_;
@@ -223,120 +176,8 @@ class SessionExchange final : public Exchange {
   bool complete_ = false;
 };
 
-void Session::Gone() {
-  if (gone_) return;
-  gone_ = true;
-  error_code ignored;
-  socket_.close(ignored);
-  wake_.cancel();
+void Session::OnGone() {
   if (auto exchange = exchange_.lock()) exchange->ClientGone();
-}
-
-asio::awaitable<void> Session::WaitUntil(Clock::time_point deadline) {
-  const Clock::time_point stall = write_progress_ + context_->limits.write_stall;
-  const bool may_stall = writing_;
-  wake_.expires_at(may_stall ? std::min(deadline, stall) : deadline);
-  error_code ignored;
-  co_await wake_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-  if (writing_ && Clock::now() >= write_progress_ + context_->limits.write_stall) Gone();
-}
-
-void Session::StartRead() {
-  if (reading_ || gone_ || eof_ || in_.size() >= kReadAheadMax) return;
-  reading_ = true;
-  // Waiting for readiness and not into a buffer: an idle connection holds no buffer.
-  socket_.async_wait(Tcp::socket::wait_read, [self = shared_from_this()](error_code error) {
-    self->reading_ = false;
-    self->OnReadable(error);
-  });
-}
-
-void Session::OnReadable(error_code error) {
-  if (gone_) return;
-  if (!error) {
-    std::string& scratch = context_->scratch;
-    const size_t room =
-        std::min(scratch.size(), kReadAheadMax - std::min(in_.size(), kReadAheadMax));
-    const size_t n = socket_.read_some(asio::buffer(scratch.data(), room), error);
-    if (!error) in_.append(scratch.data(), n);
-  }
-  if (error == asio::error::would_block || error == asio::error::try_again) error = {};
-  if (error == asio::error::eof) {
-    eof_ = true;
-  } else if (error) {
-    Gone();
-    return;
-  }
-  wake_.cancel();
-}
-
-bool Session::PeerReset() {
-  tcp_info info{};
-  socklen_t size = sizeof(info);
-  if (getsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
-  return info.tcpi_state == TCP_CLOSE;
-}
-
-// With reading paused (read-ahead full) or finished (the client closed its half), only a reset
-// still tells that nobody is there.
-void Session::WatchForReset() {
-  if (watching_ || gone_) return;
-  if (PeerReset()) return Gone();
-  watching_ = true;
-  socket_.async_wait(Tcp::socket::wait_error, [self = shared_from_this()](error_code error) {
-    self->watching_ = false;
-    if (self->gone_) return;
-    if (error || self->PeerReset()) return self->Gone();
-    self->wake_.cancel();
-  });
-}
-
-void Session::StartWrite() {
-  if (writing_ || gone_ || out_.empty()) return;
-  sending_.swap(out_);
-  out_.clear();
-  sent_ = 0;
-  writing_ = true;
-  write_progress_ = Clock::now();
-  WriteSome();
-}
-
-void Session::WriteSome() {
-  // Most writes fit into the socket's buffer: try at once, wait only for the rest.
-  error_code error;
-  while (sent_ < sending_.size()) {
-    sent_ +=
-        socket_.write_some(asio::buffer(sending_.data() + sent_, sending_.size() - sent_), error);
-    if (error) break;
-    if (sent_ == sending_.size() && !out_.empty()) {
-      sending_.swap(out_);
-      out_.clear();
-      sent_ = 0;
-    }
-  }
-  if (error && error != asio::error::would_block && error != asio::error::try_again) {
-    // The caller may be in the middle of an answer; tell the session from the loop.
-    writing_ = false;
-    sending_.clear();
-    out_.clear();
-    sent_ = 0;
-    asio::post(*context_->loop, [self = shared_from_this()] { self->Gone(); });
-    return;
-  }
-  if (!error) {
-    writing_ = false;
-    sending_.clear();
-    sent_ = 0;
-    wake_.cancel();
-    return;
-  }
-  wake_.cancel();  // the coroutine's deadline must now include the stall
-  socket_.async_wait(Tcp::socket::wait_write, [self = shared_from_this()](error_code failed) {
-    if (self->gone_) return;
-    if (failed) return self->Gone();
-    self->write_progress_ = Clock::now();
-    self->WriteSome();
-  });
 }
 
 // Boost.Beast's parser is given what was read; false with an error that is not "more is needed".
@@ -349,39 +190,6 @@ bool Session::Parse(std::string_view bytes, size_t* used, error_code* error) {
 void Session::HoldBodyBytes(size_t bytes) {
   context_->bodies_bytes += bytes - held_body_bytes_;
   held_body_bytes_ = bytes;
-}
-
-std::string Session::SerialiseHead(const HttpResponse& response, bool streamed, bool keep_alive) {
-  http::response<http::empty_body> message;
-  message.version(version_);
-  message.result(static_cast<unsigned>(response.status));
-  message.set(http::field::server, "weft");
-  if (!response.content_type.empty()) message.set(http::field::content_type, response.content_type);
-  for (const auto& [name, value] : response.headers) message.insert(name, value);
-  if (!streamed) {
-    if (response.status != 204 && response.status >= 200)
-      message.content_length(response.body.size());
-  } else if (version_ != 10) {
-    message.chunked(true);
-  }
-  message.keep_alive(keep_alive);
-  http::response_serializer<http::empty_body> serializer(message);
-  serializer.split(true);
-  std::string out;
-  error_code error;
-  while (!serializer.is_header_done()) {
-    serializer.next(error, [&](error_code& e, const auto& buffers) {
-      e = {};
-      size_t bytes = 0;
-      for (const auto& buffer : boost::beast::buffers_range_ref(buffers)) {
-        out.append(static_cast<const char*>(buffer.data()), buffer.size());
-        bytes += buffer.size();
-      }
-      serializer.consume(bytes);
-    });
-    if (error) break;
-  }
-  return out;
 }
 
 void Session::FillRequest() {
@@ -404,6 +212,37 @@ void Session::FillRequest() {
       });
   request_.id = plain ? std::string(sent)
                       : fmt::format("{:016x}{:08x}", context_->id_salt, ++context_->requests);
+}
+
+// Of the whole head that in_ begins with: takes it out and fills request_.
+HeadVerdict Session::ParseHead() {
+  const size_t head_bytes = in_.find("\r\n\r\n") + 4;
+  HeadVerdict verdict = CheckHead(std::string_view(in_).substr(0, head_bytes), context_->limits);
+  if (verdict.status == 0) {
+    size_t used = 0;
+    error_code error;
+    parser_->eager(false);
+    if (!Parse(std::string_view(in_).substr(0, head_bytes), &used, &error) ||
+        !parser_->is_header_done()) {
+      if (error == http::error::bad_version) {
+        verdict = {505, "Only HTTP/1.0 and HTTP/1.1 are spoken here."};
+      } else if (error == http::error::body_limit) {
+        verdict = {413, "The request's body is too large."};
+      } else {
+        verdict = {400, "The request's head is not well-formed HTTP."};
+      }
+    }
+    in_.erase(0, used);
+  }
+  if (verdict.status == 0) {
+    FillRequest();
+    verdict = CheckRequest(version_, &request_);
+    const auto length = parser_->content_length();
+    if (verdict.status == 0 && length && *length > context_->limits.body_bytes_max) {
+      verdict = {413, "The request's body is too large."};
+    }
+  }
+  return verdict;
 }
 
 asio::awaitable<Session::Head> Session::ReadHead() {
@@ -440,53 +279,14 @@ asio::awaitable<Session::Head> Session::ReadHead() {
     co_await WaitUntil(deadline);
   }
 
-  const size_t head_bytes = in_.find("\r\n\r\n") + 4;
-  HeadVerdict verdict = CheckHead(std::string_view(in_).substr(0, head_bytes), limits);
-  if (verdict.status == 0) {
-    size_t used = 0;
-    error_code error;
-    parser_->eager(false);
-    if (!Parse(std::string_view(in_).substr(0, head_bytes), &used, &error) ||
-        !parser_->is_header_done()) {
-      if (error == http::error::bad_version) {
-        verdict = {505, "Only HTTP/1.0 and HTTP/1.1 are spoken here."};
-      } else if (error == http::error::body_limit) {
-        verdict = {413, "The request's body is too large."};
-      } else {
-        verdict = {400, "The request's head is not well-formed HTTP."};
-      }
-    }
-    in_.erase(0, used);
-  }
-  if (verdict.status == 0) {
-    FillRequest();
-    const std::string_view path =
-        std::string_view(request_.target).substr(0, request_.target.find('?'));
-    if (path.size() < request_.target.size())
-      request_.query = request_.target.substr(path.size() + 1);
-    if (!DecodePercent(path, &request_.path)) {
-      verdict = {400, "The request's path is not well-formed."};
-    } else if (version_ != 10 && version_ != 11) {
-      verdict = {505, "Only HTTP/1.0 and HTTP/1.1 are spoken here."};
-    } else if (version_ == 11 && request_.Header("Host").empty()) {
-      verdict = {400, "HTTP/1.1 needs a Host header."};
-    } else if (!request_.Header("Content-Encoding").empty() &&
-               !SameName(request_.Header("Content-Encoding"), "identity")) {
-      verdict = {415, "Compressed request bodies are not accepted."};
-    } else if (const auto expect = request_.Header("Expect");
-               !expect.empty() && !SameName(expect, "100-continue")) {
-      verdict = {417, "Only 100-continue may be expected."};
-    } else if (auto length = parser_->content_length(); length && *length > limits.body_bytes_max) {
-      verdict = {413, "The request's body is too large."};
-    }
-  }
+  const HeadVerdict verdict = ParseHead();
   if (verdict.status != 0) {
     co_await RefuseAndLinger(Error(verdict.status, verdict.reason));
     co_return Head::kEnd;
   }
   if (auto refusal = context_->handlers.gate(request_)) {
     if (parser_->is_done()) {  // nothing of it is unread, so the connection can go on
-      auto exchange = std::make_shared<SessionExchange>(shared_from_this(), std::move(request_));
+      auto exchange = std::make_shared<SessionExchange>(Self(), std::move(request_));
       exchange->Send(std::move(*refusal));
       while (!gone_ && writing_) co_await WaitUntil(Clock::time_point::max());
       co_return keep_alive_ && !gone_ ? Head::kAnswered : Head::kEnd;
@@ -567,7 +367,7 @@ asio::awaitable<void> Session::RefuseAndLinger(HttpResponse response) {
   keep_alive_ = false;
   in_.clear();
   {
-    auto exchange = std::make_shared<SessionExchange>(shared_from_this(), std::move(request_));
+    auto exchange = std::make_shared<SessionExchange>(Self(), std::move(request_));
     exchange->Send(std::move(response));
   }
   while (!gone_ && writing_) co_await WaitUntil(Clock::time_point::max());
@@ -585,7 +385,7 @@ asio::awaitable<void> Session::RefuseAndLinger(HttpResponse response) {
 asio::awaitable<void> Session::Answer() {
   request_.body = std::move(parser_->get().body());
   HoldBodyBytes(request_.body.size());
-  auto exchange = std::make_shared<SessionExchange>(shared_from_this(), std::move(request_));
+  auto exchange = std::make_shared<SessionExchange>(Self(), std::move(request_));
   exchange_ = exchange;
   context_->handlers.handle(exchange);
   const std::weak_ptr<SessionExchange> weak = exchange;

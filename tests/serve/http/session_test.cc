@@ -1,4 +1,5 @@
 // The wire, by raw sockets: framing, limits, keep-alive, disconnects.
+// Covers src/serve/http/connection.cc src/serve/http/response_head.cc
 #include "serve/http/session.h"
 
 #include <gtest/gtest.h>
