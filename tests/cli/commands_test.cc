@@ -1,0 +1,135 @@
+// The commands as main() runs them, on a tiny checkpoint, with what they print.
+// Covers src/cli/run.cc src/cli/session.cc src/cli/answer_json.cc src/cli/explain.cc src/cli/serve.cc
+// Covers src/cli/load.cc src/cli/version.cc
+#include "cli/commands.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/json.h"
+#include "cli/version.h"
+
+namespace weft::cli {
+namespace {
+
+const std::string kModel = std::string(WEFT_TESTS_DIR) + "/models/data/llama_untied_9h3_f32";
+
+struct Outcome {
+  int code = -1;
+  std::string out, err;
+};
+
+Outcome Do(Command (*add)(CLI::App&), std::vector<std::string> words) {
+  CLI::App app("", "weft");
+  const Command command = add(app);
+  std::reverse(words.begin(), words.end());
+  app.parse(words);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Outcome outcome;
+  outcome.code = command();
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.err = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+Json RunJson(std::vector<std::string> words) {
+  words.insert(words.begin(), {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "5", "--ignore-eos", "--json"});
+  const Outcome outcome = Do(AddRun, std::move(words));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  auto json = ParseJson(outcome.out);
+  EXPECT_TRUE(json.ok()) << outcome.out;
+  return std::move(json).value();
+}
+
+TEST(Run, JsonHasEverythingThatTwoRunsAreComparedBy) {
+  const Json json = RunJson({"--logprobs", "2"});
+  EXPECT_EQ(json.Find("token_ids")->as_array().size(), 5u);
+  EXPECT_EQ(json.Find("logits_hash")->as_array().size(), 5u);
+  EXPECT_EQ(json.Find("finish_reason")->as_string(), "length");
+  EXPECT_EQ(json.Find("schedule")->as_string(), "plain");
+  EXPECT_TRUE(json.Find("text")->is_null()) << "there is no tokenizer to make a text";
+  EXPECT_EQ(json.Find("fabric_bytes")->as_int(), 0) << "one rank has nobody to talk to";
+  EXPECT_GT(json.Find("timings")->Find("time_to_first_token_ms")->as_double(), 0);
+  ASSERT_EQ(json.Find("logprobs")->as_array().size(), 5u);
+  for (const Json& token : json.Find("logprobs")->as_array()) {
+    EXPECT_EQ(token.Find("top")->as_array().size(), 2u);
+    // The hex form has all bits of the float, the decimal one the same value.
+    const float hex = std::strtof(token.Find("logprob_hex")->as_string().c_str(), nullptr);
+    EXPECT_EQ(hex, static_cast<float>(token.Find("logprob")->as_double()));
+  }
+}
+
+TEST(Run, TwoRanksGiveTheSameBitsAndTalk) {
+  const Json one = RunJson({}), two = RunJson({"--tensor-parallel-size", "2"});
+  EXPECT_EQ(DumpJson(*one.Find("token_ids")), DumpJson(*two.Find("token_ids")));
+  EXPECT_EQ(DumpJson(*one.Find("logits_hash")), DumpJson(*two.Find("logits_hash")));
+  EXPECT_GT(two.Find("fabric_bytes")->as_int(), 0);
+  int64_t calls = 0;
+  for (const auto& [kind, count] : two.Find("collectives")->as_object()) calls += count.as_int();
+  EXPECT_GT(calls, 0);
+}
+
+TEST(Run, WithoutATokenizerTheIdsAreTheAnswer) {
+  const Outcome outcome = Do(AddRun, {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), ','), 2) << outcome.out;
+  EXPECT_NE(outcome.err.find("4 prompt tokens"), std::string::npos) << outcome.err;
+}
+
+TEST(Run, ErrorsAreOneLineAndExitOne) {
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"--prompt", "x"}, "weft run: --model is empty"},
+      {{"--model", "/no/such/file.gguf", "--prompt", "x"}, "/no/such/file.gguf"},
+      {{"--model", kModel, "--prompt", "x"}, "has no tokenizer; give --prompt-ids or --tokenizer"},
+      {{"--model", kModel, "--prompt-ids", "1,99999999"}, "prompt[1] is 99999999"},
+      {{"--model", kModel, "--prompt-ids", "1", "--stop", "x"}, "--stop: "},
+      {{"--model", kModel, "--prompt-ids", "1", "--max-tokens", "2000000"}, "exceed --max-model-len"},
+      {{"--model", kModel, "--prompt-ids", "1", "--block-size", "7"}, "--block-size 7"},
+      {{"--model", kModel, "--prompt-ids", "1", "--impl", "matmul=nothing"}, "--impl matmul=nothing"},
+      {{"--model", kModel, "--prompt-ids", "1", "--scheduling-policy", "lifo"}, "--scheduling-policy"},
+  };
+  for (const auto& [words, text] : cases) {
+    const Outcome outcome = Do(AddRun, words);
+    EXPECT_EQ(outcome.code, 1) << text;
+    EXPECT_EQ(outcome.out, "") << text;
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.err.find("weft run: "), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(Explain, PrintsThePlanOfABucket) {
+  const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* text : {"plan llama.body", "matmul", "attention", "fingerprint "}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+  }
+  EXPECT_EQ(outcome.out, Do(AddExplain, {"--model", kModel, "--bucket", "decode:4"}).out);
+  const Outcome ranks = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4", "--tensor-parallel-size", "3"});
+  EXPECT_NE(ranks.out.find("all_reduce"), std::string::npos) << ranks.err;
+}
+
+TEST(Explain, ABadBucketIsNamedWithWhatThereIs) {
+  for (const char* bucket : {"decode", "decode:0", "decode:x", "verify:4", "decode:999999", ""}) {
+    const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", bucket});
+    EXPECT_EQ(outcome.code, 1) << bucket;
+    EXPECT_NE(outcome.err.find("--bucket"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(Serve, AModelWithoutTokenizerIsRefused) {
+  const Outcome outcome = Do(AddServe, {"--model", kModel, "--port", "0"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("has no tokenizer; --tokenizer names one"), std::string::npos) << outcome.err;
+}
+
+TEST(Version, SaysWhichNumbersToExpect) {
+  EXPECT_TRUE(VersionLine().starts_with("weft 0.1.0 (numerics "));
+}
+
+}  // namespace
+}  // namespace weft::cli

@@ -1,0 +1,124 @@
+#include "cli/options.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace weft::cli {
+namespace {
+
+TEST(ParseSize, KnowsDecimalAndBinaryUnits) {
+  const std::pair<const char*, int64_t> cases[] = {{"0", 0},         {"4096", 4096},       {"32k", 32'000},
+                                                   {"32K", 32'768},  {"2m", 2'000'000},    {"2M", 2 << 20},
+                                                   {"1g", 1'000'000'000}, {"1G", 1 << 30}};
+  for (const auto& [text, value] : cases) EXPECT_EQ(*ParseSize(text, "--x"), value) << text;
+}
+
+TEST(ParseSize, RefusesTheRestNamingTheFlag) {
+  for (const char* text : {"", "x", "-1", "1.5", "4 k", "4kk", "k", "9223372036854775807k", "99999999999999999999"}) {
+    const auto size = ParseSize(text, "--max-model-len");
+    ASSERT_FALSE(size.ok()) << text;
+    EXPECT_TRUE(size.status().message().starts_with(fmt::format("--max-model-len '{}': ", text))) << size.status().message();
+  }
+}
+
+TEST(ExecConfig, DefaultsAreAccepted) {
+  const auto config = ExecConfigOf(ModelFlags());
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->ranks, 1);
+  EXPECT_EQ(config->positions_max, 0);
+  EXPECT_EQ(config->kv_bytes, 0);
+  EXPECT_TRUE(config->int8_activations);
+  EXPECT_EQ(config->model_dtype, DType::kBF16);
+}
+
+TEST(ExecConfig, FlagsArriveInIt) {
+  ModelFlags f;
+  f.tensor_parallel_size = 3;
+  f.dtype = "float32";
+  f.activation_dtype = "bf16";
+  f.max_model_len = "2K";
+  f.kv_cache_memory_bytes = "1G";
+  f.max_num_batched_tokens = "512";
+  f.enforce_eager = true;
+  f.wait_timeout_s = 0.5;
+  f.opt = {"fold_finish=off"};
+  f.impl = {"matmul=ref"};
+  f.isa = "avx2";
+  const auto config = ExecConfigOf(f);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->ranks, 3);
+  EXPECT_EQ(config->model_dtype, DType::kF32);
+  EXPECT_FALSE(config->int8_activations);
+  EXPECT_EQ(config->positions_max, 2048);
+  EXPECT_EQ(config->kv_bytes, 1 << 30);
+  EXPECT_EQ(config->tokens_max, 512);
+  EXPECT_TRUE(config->compile.eager);
+  EXPECT_EQ(config->wait_timeout_ns, 500'000'000);
+  EXPECT_EQ(config->compile.switches.at("fold_finish"), graph::Switch::kOff);
+  EXPECT_EQ(config->impl.at("matmul"), "ref");
+  EXPECT_EQ(config->isa_max, kernels::Isa::kAvx2);
+}
+
+TEST(ExecConfig, EveryBadValueIsAnErrorThatNamesItsFlag) {
+  const std::pair<const char*, void (*)(ModelFlags&)> cases[] = {
+      {"--tensor-parallel-size 0", [](ModelFlags& f) { f.tensor_parallel_size = 0; }},
+      {"--tensor-parallel-size 65", [](ModelFlags& f) { f.tensor_parallel_size = 65; }},
+      {"--threads -1", [](ModelFlags& f) { f.threads = -1; }},
+      {"--dtype 'int4'", [](ModelFlags& f) { f.dtype = "int4"; }},
+      {"--activation-dtype 'fp8'", [](ModelFlags& f) { f.activation_dtype = "fp8"; }},
+      {"--max-num-batched-tokens 0", [](ModelFlags& f) { f.max_num_batched_tokens = "0"; }},
+      {"--max-num-seqs 0", [](ModelFlags& f) { f.max_num_seqs = 0; }},
+      {"--max-model-len 9999999999", [](ModelFlags& f) { f.max_model_len = "9999999999"; }},
+      {"--kv-cache-memory-bytes 'much'", [](ModelFlags& f) { f.kv_cache_memory_bytes = "much"; }},
+      {"--wait-timeout 0", [](ModelFlags& f) { f.wait_timeout_s = 0; }},
+      {"--opt 'fold_finish'", [](ModelFlags& f) { f.opt = {"fold_finish"}; }},
+      {"--opt 'fold_finish=maybe'", [](ModelFlags& f) { f.opt = {"fold_finish=maybe"}; }},
+      {"--opt 'no_such=on'", [](ModelFlags& f) { f.opt = {"no_such=on"}; }},
+      {"--impl 'matmul'", [](ModelFlags& f) { f.impl = {"matmul"}; }},
+      {"--isa 'sse'", [](ModelFlags& f) { f.isa = "sse"; }},
+  };
+  for (const auto& [begin, spoil] : cases) {
+    ModelFlags f;
+    spoil(f);
+    const auto config = ExecConfigOf(f);
+    ASSERT_FALSE(config.ok()) << begin;
+    EXPECT_TRUE(config.status().message().starts_with(begin)) << config.status().message();
+  }
+}
+
+TEST(EngineConfig, FlagsArriveInIt) {
+  ModelFlags f;
+  f.enable_prefix_caching = false;
+  f.enable_chunked_prefill = false;
+  f.long_prefill_token_threshold = 64;
+  f.scheduling_policy = "priority";
+  f.max_num_queued_reqs = 7;
+  f.seed = 11;
+  const auto config = EngineConfigOf(f, {2, 3});
+  ASSERT_TRUE(config.ok());
+  EXPECT_FALSE(config->enable_prefix_caching);
+  EXPECT_FALSE(config->enable_chunked_prefill);
+  EXPECT_EQ(config->long_prefill_token_threshold, 64);
+  EXPECT_EQ(config->scheduling_policy, "priority");
+  EXPECT_EQ(config->queue_max, 7);
+  EXPECT_EQ(config->seed, 11u);
+  EXPECT_EQ(config->eos_token_ids, (std::vector<int32_t>{2, 3}));
+}
+
+TEST(ModelFlags, TheFlagsOfVllmAreThere) {
+  CLI::App app;
+  ModelFlags flags;
+  AddModelFlags(app, &flags);
+  AddEngineFlags(app, &flags);
+  for (const char* name : {"--model", "--tokenizer", "--revision", "--dtype", "--tensor-parallel-size", "--max-model-len",
+                           "--max-num-seqs", "--max-num-batched-tokens", "--block-size", "--seed", "--enforce-eager",
+                           "--kv-cache-memory-bytes", "--enable-prefix-caching", "--no-enable-prefix-caching",
+                           "--enable-chunked-prefill", "--scheduling-policy", "--long-prefill-token-threshold"}) {
+    EXPECT_NE(app.get_option_no_throw(name), nullptr) << name;
+  }
+}
+
+}  // namespace
+}  // namespace weft::cli
