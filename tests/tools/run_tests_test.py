@@ -57,10 +57,14 @@ class Counting(unittest.TestCase):
         self.assertEqual(len(run_tests.count_ctest(self.folder / "none.xml", self.folder).failures), 1)
 
     def test_client_tests_are_counted_from_the_runner(self):
-        out = "FAIL: test_a (x.Y)\n----\nRan 5 tests in 1s\n\nFAILED (failures=1, skipped=1)\n"
-        tally = run_tests.count_unittest(out, 1)
-        self.assertEqual((tally.passed, tally.skipped, tally.failures), (3, 1, ["test_a (x.Y)"]))
-        self.assertEqual(len(run_tests.count_unittest("Traceback", 1).failures), 1)
+        junit = self.folder / "clients.xml"
+        junit.write_text('<testsuites><testsuite><testcase name="a"/><testcase name="b"><failure/></testcase>'
+                         '<testcase name="c"><skipped message="why"/></testcase></testsuite></testsuites>')
+        tally = run_tests.count_pytest(junit, 1)
+        self.assertEqual((tally.passed, tally.failures), (1, ["clients.b", "clients.c: skipped (why)"]))
+        self.assertEqual(len(run_tests.count_pytest(self.folder / "none.xml", 1).failures), 1)
+        junit.write_text("<testsuites/>")
+        self.assertEqual(len(run_tests.count_pytest(junit, 2).failures), 1)
 
 
 if __name__ == "__main__":
