@@ -1,16 +1,12 @@
 // plan step -> Runner: the one place where a kernel's arguments meet memory.
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 
-#include "base/bf16.h"
 #include "base/check.h"
-#include "base/hash.h"
-#include "comm/parts.h"
-#include "comm/roots.h"
+#include "exec/exchange_runners.h"
+#include "exec/kernel_runners.h"
 #include "exec/op_args.h"
-#include "exec/runner.h"
+#include "exec/rank_tables.h"
+#include "plan/head_split.h"
 
 namespace weft::exec {
 
@@ -19,74 +15,14 @@ using graph::Node;
 using graph::Op;
 using graph::Value;
 using graph::ValueId;
-using kernels::Kernel;
-using kernels::Slice;
 using plan::Layout;
 using plan::LocalWidth;
 using plan::Plan;
 using plan::Region;
-using plan::Split;
-
-// Arrays behind the plain pointers of kernel arguments.
-struct RankTables {
-  struct OfStep {
-    PackedTable packed;
-    std::vector<float> bias, gain;
-    std::vector<uint8_t> merges;
-    std::vector<int64_t> leaf_begin;
-    std::vector<int32_t> kv_of_head;
-    comm::RootLayout roots;
-  };
-  std::vector<OfStep> steps;
-};
 
 namespace {
 
 int64_t RowsMax(const Plan& plan) { return plan.bucket.rows_max; }
-
-// Finds a kernel of a family by the name that the plan has frozen.
-template <typename Args>
-const Kernel<Args>* Named(std::span<const Kernel<Args>* const> list, const std::string& name) {
-  for (const Kernel<Args>* kernel : list) {
-    if (kernel->name == name) return kernel;
-  }
-  WEFT_CHECK(false, "no kernel '{}'", name);
-  return nullptr;
-}
-
-// A kernel with its arguments; `patch` sets live counts and live pointers.
-template <typename Args>
-class KernelRunner final : public Runner {
- public:
-  using Patch = void (*)(Args&, const Live&);
-  KernelRunner(Args args, const Kernel<Args>* kernel, Patch patch, Split split, int worker, int workers,
-               std::byte* scratch, int64_t* done)
-      : args_(args), kernel_(kernel), patch_(patch), split_(split), worker_(worker), workers_(workers), scratch_(scratch), done_(done) {}
-
-  void Run(const Live& live, int) override {
-    Args args = args_;
-    patch_(args, live);
-    const int64_t units = kernel_->units(args);
-    const Slice slice = split_ == Split::kEach ? Slice{0, units} : kernels::SliceOf(units, worker_, workers_);
-    if (slice.begin >= slice.end) return;
-    kernel_->run(args, slice, scratch_);
-    *done_ += slice.end - slice.begin;
-  }
-
- private:
-  Args args_;
-  const Kernel<Args>* kernel_;
-  Patch patch_;
-  Split split_;
-  int worker_, workers_;
-  std::byte* scratch_;
-  int64_t* done_;  // units of this worker at this op
-};
-
-class NothingRunner final : public Runner {
- public:
-  void Run(const Live&, int) override {}
-};
 
 class Binder {
  public:
@@ -131,6 +67,17 @@ class Binder {
     return view;
   }
   View ViewOf(ValueId id) const { return ViewOf(id, c_.rank); }
+  // The columns of the heads that this worker takes; all columns of a step that is not split so.
+  View HeadsOf(ValueId id, int64_t head_dim) const {
+    View view = ViewOf(id);
+    if (step_.split != Split::kHeads) return view;
+    const plan::WorkerHeads own = plan::HeadsOf(plan_, step_, c_.rank, c_.worker);
+    const bool q = plan::HoldsQueries(plan_, step_, id);
+    const int64_t begin = q ? own.q_begin : own.kv_begin, end = q ? own.q_end : own.kv_end;
+    view.data = static_cast<std::byte*>(view.data) + begin * head_dim * FactsOf(view.dtype).block_bytes;
+    view.cols = (end - begin) * head_dim;
+    return view;
+  }
   kernels::QuantisedRows RowsOf(ValueId id) const {
     const int64_t k = LocalWidth(g_, g_.value(id), c_.rank);
     return kernels::QuantisedRows::In(BaseOf(id, c_.rank), RowsMax(plan_), RowsMax(plan_), k);
@@ -173,21 +120,6 @@ class Binder {
   RankTables::OfStep& t_;
 };
 
-// ExecFaults::bf16_partials.
-class RoundedPartialsRunner final : public Runner {
- public:
-  RoundedPartialsRunner(std::unique_ptr<Runner> matmul, float* partials, int64_t count)
-      : matmul_(std::move(matmul)), partials_(partials, static_cast<size_t>(count)) {}
-  void Run(const Live& live, int phase) override {
-    matmul_->Run(live, phase);
-    for (float& x : partials_) x = ToFloat(ToBf16(x));
-  }
-
- private:
-  std::unique_ptr<Runner> matmul_;
-  std::span<float> partials_;
-};
-
 std::unique_ptr<Runner> Binder::Matmul() {
   kernels::MatmulArgs args = MatmulShape(g_, node_, RowsMax(plan_), c_.rank);
   if (args.w.n == 0 || args.w.k_leaves == 0) return std::make_unique<NothingRunner>();
@@ -218,36 +150,13 @@ std::unique_ptr<Runner> Binder::Matmul() {
   return std::make_unique<RoundedPartialsRunner>(std::move(matmul), args.partials, args.roots * args.partials_stride);
 }
 
-// add_rms_norm updates the residual where it stands; if the plan moved it, the rows are moved first.
-class MovedNormRunner final : public Runner {
- public:
-  MovedNormRunner(std::unique_ptr<Runner> norm, View from, View to, bool head, bool all, int worker, int workers)
-      : norm_(std::move(norm)), from_(from), to_(to), head_(head), all_(all), worker_(worker), workers_(workers) {}
-  void Run(const Live& live, int phase) override {
-    const int64_t rows = head_ ? live.head_rows : live.tokens;
-    // A norm's units are its rows, so this worker's share of both is the same.
-    const Slice s = all_ ? Slice{0, rows} : kernels::SliceOf(rows, worker_, workers_);
-    const int64_t bytes = from_.cols * FactsOf(from_.dtype).block_bytes;
-    for (int64_t r = s.begin; r < s.end; ++r) {
-      const int64_t e = FactsOf(from_.dtype).block_bytes;
-      std::copy_n(static_cast<const std::byte*>(from_.data) + r * from_.stride * e, bytes,
-                  static_cast<std::byte*>(to_.data) + r * to_.stride * e);
-    }
-    norm_->Run(live, phase);
-  }
-
- private:
-  std::unique_ptr<Runner> norm_;
-  View from_, to_;
-  bool head_, all_;
-  int worker_, workers_;
-};
-
 std::unique_ptr<Runner> Binder::Norm() {
   kernels::RmsNormArgs args = RmsNormShape(g_, node_, RowsMax(plan_), c_.rank);
   const bool add = node_.op == Op::kAddRmsNorm;
-  args.x = ViewOf(node_.in[add ? 1 : 0]);
-  args.y = ViewOf(node_.out[add ? 1 : 0]);
+  args.x = HeadsOf(node_.in[add ? 1 : 0], args.width);
+  args.y = HeadsOf(node_.out[add ? 1 : 0], args.width);
+  args.groups = static_cast<int>(args.x.cols / args.width);
+  if (args.groups == 0) return std::make_unique<NothingRunner>();
   args.gain = t_.gain.data();
   args.leaf_begin = t_.leaf_begin.data();
   View from;
@@ -263,64 +172,6 @@ std::unique_ptr<Runner> Binder::Norm() {
   return std::make_unique<MovedNormRunner>(std::move(norm), from, args.residual, HeadRows(), step_.split == Split::kEach,
                                            c_.worker, plan_.workers_per_rank);
 }
-
-// Exchanges: the method's slice of this worker, and the count of what it took from peers. Where every
-// worker does all of it for itself, one of them counts for the rank.
-template <typename Args>
-class ExchangeRunner : public Runner {
- public:
-  ExchangeRunner(const BindContext& c, const comm::Method<Args>* method, Split split)
-      : fabric_(c.fabric), actor_{0, c.rank, c.worker}, method_(method), each_(split == Split::kEach),
-        workers_(c.plan->workers_per_rank) {}
-
- protected:
-  void RunSlice(const Args& args, int phase) {
-    const int64_t units = method_->units(args, phase);
-    const Slice slice = each_ ? Slice{0, units} : kernels::SliceOf(units, actor_.worker, workers_);
-    const int64_t bytes = method_->run(args, phase, slice);
-    fabric_->Count(actor_, method_->kind, phase == 0 && actor_.worker == 0 ? 1 : 0,
-                   each_ && actor_.worker != 0 ? 0 : bytes);
-  }
-  comm::Fabric* fabric_;
-  comm::Actor actor_;
-  const comm::Method<Args>* method_;
-  bool each_;
-  int workers_;
-};
-
-template <typename Args>
-const comm::Method<Args>* MethodNamed(std::span<const comm::Method<Args>* const> list, std::string_view name) {
-  for (const comm::Method<Args>* method : list) {
-    if (method->name == name) return method;
-  }
-  WEFT_CHECK(false, "no method '{}'", name);
-  return nullptr;
-}
-
-class AllReduceRunner final : public ExchangeRunner<comm::ReduceArgs> {
- public:
-  AllReduceRunner(const BindContext& c, const std::string& method, Split split, comm::ReduceArgs args,
-                  std::vector<float*> roots, std::vector<int64_t> strides, std::vector<View> ys, bool head)
-      : ExchangeRunner(c, MethodNamed(comm::AllReduceMethods(), method), split), args_(args),
-        roots_(std::move(roots)), strides_(std::move(strides)), ys_(std::move(ys)), head_(head) {
-    args_.roots = roots_.data();
-    args_.strides = strides_.data();
-    args_.y = ys_.data();
-  }
-  int phases() const override { return method_->phases(args_); }
-  void Run(const Live& live, int phase) override {
-    args_.rows = head_ ? live.head_rows : live.tokens;
-    for (View& y : ys_) y.rows = args_.rows;
-    RunSlice(args_, phase);
-  }
-
- private:
-  comm::ReduceArgs args_;
-  std::vector<float*> roots_;
-  std::vector<int64_t> strides_;
-  std::vector<View> ys_;
-  bool head_;
-};
 
 std::unique_ptr<Runner> Binder::AllReduce() {
   const int ranks = g_.mesh.ranks();
@@ -346,53 +197,11 @@ std::unique_ptr<Runner> Binder::AllReduce() {
   return std::make_unique<AllReduceRunner>(c_, step_.impl, step_.split, args, std::move(roots), std::move(strides), std::move(ys), HeadRows());
 }
 
-class AllGatherRunner final : public ExchangeRunner<comm::MoveArgs> {
- public:
-  AllGatherRunner(const BindContext& c, const std::string& method, Split split, std::vector<View> shards, View whole, bool head)
-      : ExchangeRunner(c, MethodNamed(comm::AllGatherMethods(), method), split), shards_(std::move(shards)), whole_(whole), head_(head) {
-    parts_.resize(shards_.size());
-  }
-  void Run(const Live& live, int phase) override {
-    whole_.rows = head_ ? live.head_rows : live.tokens;
-    for (View& s : shards_) s.rows = whole_.rows;
-    comm::MoveArgs args;
-    args.rank = actor_.rank;
-    args.parts = parts_.data();
-    args.count = comm::GatherCols(shards_, whole_, parts_);
-    RunSlice(args, phase);
-  }
-
- private:
-  std::vector<View> shards_;
-  View whole_;
-  bool head_;
-  std::vector<comm::Part> parts_;
-};
-
 std::unique_ptr<Runner> Binder::AllGather() {
   std::vector<View> shards;
   for (int r = 0; r < g_.mesh.ranks(); ++r) shards.push_back(ViewOf(node_.in[0], r));
   return std::make_unique<AllGatherRunner>(c_, step_.impl, step_.split, std::move(shards), ViewOf(node_.out[0]), HeadRows());
 }
-
-class PairMaxRunner final : public ExchangeRunner<comm::PairMaxArgs> {
- public:
-  PairMaxRunner(const BindContext& c, const std::string& method, Split split, std::vector<const kernels::ValueIndex*> peers, kernels::ValueIndex* out)
-      : ExchangeRunner(c, MethodNamed(comm::PairMaxMethods(), method), split), peers_(std::move(peers)) {
-    args_.rank = c.rank;
-    args_.ranks = static_cast<int>(peers_.size());
-    args_.peers = peers_.data();
-    args_.out = out;
-  }
-  void Run(const Live& live, int phase) override {
-    args_.rows = live.head_rows;
-    RunSlice(args_, phase);
-  }
-
- private:
-  std::vector<const kernels::ValueIndex*> peers_;
-  comm::PairMaxArgs args_;
-};
 
 std::unique_ptr<Runner> Binder::PairMax() {
   std::vector<const kernels::ValueIndex*> peers;
@@ -400,55 +209,10 @@ std::unique_ptr<Runner> Binder::PairMax() {
   return std::make_unique<PairMaxRunner>(c_, step_.impl, step_.split, std::move(peers), reinterpret_cast<kernels::ValueIndex*>(BaseOf(node_.out[0], c_.rank)));
 }
 
-// XXH64 over the hashes of the vocabulary leaves in order (docs/numerics.md 12).
-class HashLogitsRunner final : public Runner {
- public:
-  HashLogitsRunner(View logits, LeafTable leaves, bool works) : logits_(logits), leaves_(std::move(leaves)), works_(works) {}
-  void Run(const Live& live, int) override {
-    if (!works_) return;
-    for (int32_t r = 0; r < live.head_rows; ++r) {
-      const float* row = logits_.row<const float>(r);
-      uint64_t hashes[kLeavesMax];
-      for (int l = 0; l < leaves_.count(); ++l) {
-        hashes[l] = Hash64(row + leaves_.start(l), static_cast<size_t>(leaves_.width(l)) * sizeof(float));
-      }
-      live.logits_hash[r] = Hash64(hashes, static_cast<size_t>(leaves_.count()) * sizeof(uint64_t));
-    }
-  }
-
- private:
-  View logits_;
-  LeafTable leaves_;
-  bool works_;
-};
-
 std::unique_ptr<Runner> Binder::HashLogits() {
   const Value& logits = g_.value(node_.in[0]);
   return std::make_unique<HashLogitsRunner>(ViewOf(node_.in[0]), g_.tables[logits.dims[1].table].leaves, c_.rank == 0 && c_.worker == 0);
 }
-
-// One rank: its roots are all there are.
-class FinishRunner final : public Runner {
- public:
-  FinishRunner(kernels::FinishArgs args, std::vector<const float*> roots) : roots_(std::move(roots)), strides_(roots_.size(), args.y.cols) {
-    args.count = static_cast<int>(roots_.size());
-    args.roots = roots_.data();
-    args.strides = strides_.data();
-    args_ = args;
-  }
-  void Bind(const Kernel<kernels::FinishArgs>* kernel, Split split, int worker, int workers, std::byte* scratch,
-            int64_t* done) {
-    runner_ = std::make_unique<KernelRunner<kernels::FinishArgs>>(
-        args_, kernel, [](kernels::FinishArgs& a, const Live& live) { a.y.rows = live.tokens; }, split, worker, workers, scratch, done);
-  }
-  void Run(const Live& live, int phase) override { runner_->Run(live, phase); }
-
- private:
-  std::vector<const float*> roots_;
-  std::vector<int64_t> strides_;
-  kernels::FinishArgs args_;
-  std::unique_ptr<Runner> runner_;
-};
 
 std::unique_ptr<Runner> Binder::Finish() {
   kernels::FinishArgs args;
@@ -465,11 +229,13 @@ std::unique_ptr<Runner> Binder::Finish() {
 
 std::unique_ptr<Runner> Binder::Attention() {
   kernels::AttentionArgs args = AttentionShape(g_, node_, RowsMax(plan_), c_.rank);
-  if (args.heads == 0) return std::make_unique<NothingRunner>();
-  args.q = ViewOf(node_.in[0]);
-  args.y = ViewOf(node_.out[0]);
+  args.q = HeadsOf(node_.in[0], args.kv.head_dim);
+  args.y = HeadsOf(node_.out[0], args.kv.head_dim);
   args.kv = KvOf(node_.in[1], args.kv);
+  args.heads = static_cast<int>(args.q.cols / args.kv.head_dim);
   args.kv_of_head = t_.kv_of_head.data();
+  if (step_.split == Split::kHeads) args.kv_of_head += plan::HeadsOf(plan_, step_, c_.rank, c_.worker).q_begin;
+  if (args.heads == 0) return std::make_unique<NothingRunner>();
   const auto patch = [](kernels::AttentionArgs& a, const Live& live) {
     a.rows = a.q.rows = a.y.rows = live.tokens;
     a.segments = live.inputs->segments.data();
@@ -518,9 +284,10 @@ std::unique_ptr<Runner> Binder::Bind() {
     }
     case Op::kRope: {
       kernels::RopeArgs args = RopeShape(g_, node_, RowsMax(plan_), c_.rank);
+      args.x = HeadsOf(node_.out[0], args.head_dim);
+      args.heads = static_cast<int>(args.x.cols / args.head_dim);
       if (args.heads == 0) return std::make_unique<NothingRunner>();
-      args.x = ViewOf(node_.out[0]);
-      WEFT_CHECK(args.x.data == ViewOf(node_.in[0]).data, "{}: rope is in place", node_.layer);
+      WEFT_CHECK(ViewOf(node_.out[0]).data == ViewOf(node_.in[0]).data, "{}: rope is in place", node_.layer);
       args.cos = c_.memory->rope_cos;
       args.sin = c_.memory->rope_sin;
       return Make<kernels::RopeArgs>(args, kernels::RopeKernels(), [](kernels::RopeArgs& a, const Live& live) {
@@ -530,9 +297,10 @@ std::unique_ptr<Runner> Binder::Bind() {
     }
     case Op::kKvWrite: {
       kernels::KvWriteArgs args = KvWriteShape(g_, node_, RowsMax(plan_), c_.rank);
-      if (args.kv.kv_heads == 0) return std::make_unique<NothingRunner>();
-      args.k = ViewOf(node_.in[1]);
-      args.v = ViewOf(node_.in[2]);
+      args.k = HeadsOf(node_.in[1], args.kv.head_dim);
+      args.v = HeadsOf(node_.in[2], args.kv.head_dim);
+      if (args.k.cols == 0) return std::make_unique<NothingRunner>();
+      if (step_.split == Split::kHeads) args.first_head = static_cast<int>(plan::HeadsOf(plan_, step_, c_.rank, c_.worker).kv_begin);
       args.kv = KvOf(node_.in[0], args.kv);
       return Make<kernels::KvWriteArgs>(args, kernels::KvWriteKernels(), [](kernels::KvWriteArgs& a, const Live& live) {
         a.k.rows = a.v.rows = live.tokens;
@@ -587,128 +355,10 @@ std::unique_ptr<Runner> Binder::Bind() {
   return nullptr;
 }
 
-// The merges of the leaf tree; left to right with a fault.
-std::vector<uint8_t> MergesOf(const plan::KLeaves& leaves, bool in_order) {
-  if (leaves.table == nullptr) return {0};
-  if (!in_order) return TreeMerges(leaves.table->count(), leaves.range);
-  std::vector<uint8_t> merges(leaves.range.size(), 1);
-  if (!merges.empty()) merges[0] = 0;
-  return merges;
-}
-
-comm::RootLayout RootsOf(const plan::KLeaves& leaves, int ranks, bool in_order) {
-  if (leaves.table == nullptr) return comm::MakeRootLayout(LeafTable::Whole(1), ranks);
-  if (!in_order) return comm::MakeRootLayout(*leaves.table, ranks);
-  comm::RootLayout out;
-  for (int r = 0; r < ranks; ++r) {
-    out.firsts.push_back(out.count());
-    const LeafRange own = leaves.table->OwnedBy(r, ranks);
-    if (own.empty()) continue;
-    out.merges.push_back(out.roots.empty() ? 0 : 1);
-    out.roots.push_back(own);
-    out.root_ranks.push_back(r);
-  }
-  out.firsts.push_back(out.count());
-  return out;
-}
-
 }  // namespace
-
-std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults) {
-  const bool in_order = faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 16);
-  auto tables = std::make_shared<RankTables>();
-  const Graph& g = plan.graph;
-  const int ranks = g.mesh.ranks();
-  for (const plan::Step& step : plan.steps) {
-    const Node& node = g.nodes[step.node];
-    RankTables::OfStep& t = tables->steps.emplace_back();
-    switch (node.op) {
-      case Op::kMatmul: {
-        const graph::MatmulOperands operands = OperandsOf(node);
-        t.packed = weights.TableOf(g, operands.weights, rank);
-        const plan::KLeaves leaves = plan::LeavesOf(g, operands.weights[0], rank);
-        t.merges = MergesOf(leaves, in_order);
-        const bool any = std::any_of(operands.biases.begin(), operands.biases.end(), [](ValueId b) { return b != graph::kNoValue; });
-        for (size_t i = 0; any && i < operands.biases.size(); ++i) {
-          if (operands.biases[i] == graph::kNoValue) {
-            t.bias.resize(t.bias.size() + static_cast<size_t>(LocalWidth(g, g.value(node.out[i]), rank)), 0.0f);
-          } else {
-            const std::vector<float> part = weights.VectorOf(g, operands.biases[i], rank);
-            t.bias.insert(t.bias.end(), part.begin(), part.end());
-          }
-        }
-        break;
-      }
-      case Op::kEmbed: t.packed = weights.TableOf(g, {node.in[1]}, rank, /*all_ranks=*/true); break;
-      case Op::kRmsNorm:
-      case Op::kAddRmsNorm: {
-        t.gain = weights.VectorOf(g, node.in.back(), rank);
-        const LeafTable leaves = LeafTable::Make(node.Int("width"), node.Int("leaf_atom"));
-        t.leaf_begin.assign(leaves.starts().begin(), leaves.starts().end());
-        break;
-      }
-      case Op::kFinish:
-      case Op::kAllReduce: {
-        if (node.in.size() == 2) t.bias = weights.VectorOf(g, node.in[1], rank);
-        const Node& matmul = g.nodes[g.ProducerOf(node.in[0])];
-        const plan::KLeaves leaves = plan::LeavesOf(g, matmul.in[1], rank);
-        t.roots = RootsOf(leaves, ranks, in_order);
-        break;
-      }
-      case Op::kAttention: {
-        const int64_t head_dim = node.Int("head_dim"), group = node.Int("group");
-        const Value& q = g.value(node.in[0]);
-        const graph::ElementRange own = OwnedElements(g.tables, q.dims[1].table, rank, ranks);
-        const int64_t first = own.begin / head_dim, last = own.end / head_dim;
-        for (int64_t h = first; h < last; ++h) t.kv_of_head.push_back(static_cast<int32_t>(h / group - first / group));
-        break;
-      }
-      case Op::kSample: {
-        const LeafTable& leaves = g.tables[g.value(node.in[0]).dims[1].table].leaves;
-        t.leaf_begin.assign(leaves.starts().begin(), leaves.starts().end());
-        break;
-      }
-      default: break;
-    }
-  }
-  return tables;
-}
 
 std::unique_ptr<Runner> BindStep(const BindContext& context, RankTables& tables, size_t step) {
   return Binder(context, tables, step).Bind();
-}
-
-int64_t ScratchBytes(const Plan& plan) {
-  int64_t bytes = 0;
-  const auto want = [&](auto list, const std::string& name, const auto& args) {
-    const auto* kernel = Named(list, name);
-    if (kernel->scratch_bytes != nullptr) bytes = std::max(bytes, kernel->scratch_bytes(args));
-  };
-  const Graph& g = plan.graph;
-  const int64_t rows = RowsMax(plan);
-  for (int r = 0; r < g.mesh.ranks(); ++r) {
-    for (const plan::Step& step : plan.steps) {
-      const Node& node = g.nodes[step.node];
-      switch (node.op) {
-        case Op::kMatmul: want(kernels::MatmulKernels(), step.impl, MatmulShape(g, node, rows, r)); break;
-        case Op::kQuantise: want(kernels::QuantiseRowsKernels(), step.impl, QuantiseShape(g, node, rows, r)); break;
-        case Op::kEmbed: want(kernels::EmbedKernels(), step.impl, EmbedShape(g, node, rows, r)); break;
-        case Op::kFinish: want(kernels::FinishKernels(), step.impl, FinishShape(g, node, rows, r)); break;
-        case Op::kRmsNorm:
-        case Op::kAddRmsNorm: want(kernels::RmsNormKernels(), step.impl, RmsNormShape(g, node, rows, r)); break;
-        case Op::kAdd: want(kernels::AddKernels(), step.impl, AddShape(g, node, rows, r)); break;
-        case Op::kRope: want(kernels::RopeKernels(), step.impl, RopeShape(g, node, rows, r)); break;
-        case Op::kKvWrite: want(kernels::KvWriteKernels(), step.impl, KvWriteShape(g, node, rows, r)); break;
-        case Op::kAttention: want(kernels::AttentionKernels(), step.impl, AttentionShape(g, node, rows, r)); break;
-        case Op::kSiluMul: want(kernels::SiluMulKernels(), step.impl, SiluMulShape(g, node, rows, r)); break;
-        case Op::kGatherRows: want(kernels::GatherRowsKernels(), step.impl, GatherRowsShape(g, node, rows, r)); break;
-        case Op::kArgmax: want(kernels::ArgmaxKernels(), step.impl, ArgmaxShape(g, node, rows, r)); break;
-        case Op::kSample: want(kernels::SampleKernels(), step.impl, SampleShape(g, node, rows, r)); break;
-        default: break;
-      }
-    }
-  }
-  return bytes;
 }
 
 }  // namespace weft::exec

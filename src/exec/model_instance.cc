@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "exec/op_args.h"
+#include "exec/rank_tables.h"
 #include "graph/builder.h"
 #include "graph/passes/pass.h"
 

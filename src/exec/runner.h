@@ -67,11 +67,7 @@ struct BindContext {
   int worker = 0;
 };
 
-// Tables that runners point to, made once per plan and rank and shared by its workers.
-struct RankTables;
-std::shared_ptr<RankTables> MakeRankTables(const plan::Plan& plan, const Weights& weights, int rank,
-                                           const ExecFaults& faults);
-
+struct RankTables;  // rank_tables.h
 std::unique_ptr<Runner> BindStep(const BindContext& context, RankTables& tables, size_t step);
 // The largest scratch that a step of the plan wants on any rank.
 int64_t ScratchBytes(const plan::Plan& plan);

@@ -36,8 +36,11 @@ std::string Print(const Plan& plan) {
     const graph::Value& y = g.value(node.out[0]);
     std::string type = graph::DimsText(g, y) + " " + graph::TypeText(y);
     if (node.out.size() > 1) type += fmt::format(" x{}", node.out.size());
-    std::string waits = step.wait == Wait::kGroup ? "group" : step.wait == Wait::kRank ? "rank" : step.split == Split::kEach ? "each" : "-";
-    if (step.wait != Wait::kNone && step.split == Split::kEach) waits += " each";
+    std::string waits = step.wait == Wait::kGroup ? "group" : step.wait == Wait::kRank ? "rank" : "-";
+    if (step.split != Split::kUnits) {
+      const std::string_view split = step.split == Split::kEach ? "each" : "heads";
+      waits = waits == "-" ? std::string(split) : fmt::format("{} {}", waits, split);
+    }
     if (step.partials > 0) waits += fmt::format(" partials={}", step.partials);
     if (step.cost.row_wire_bytes > 0) waits += fmt::format(" wire {}/row", Amount(static_cast<double>(step.cost.row_wire_bytes), "B"));
     out += fmt::format("{:>4}  {:<10} {:<4} {:<14} {:<26} {:<6} {:<30} {:>9} {:>9} {:>9}  {}\n", s, node.layer, step.lane, NameOf(node.op), type,

@@ -1,4 +1,4 @@
-// Covers src/exec/bind.cc src/exec/model_instance.cc
+// Covers src/exec/bind.cc src/exec/model_instance.cc src/exec/rank_tables.cc src/exec/scratch.cc
 #include "exec/rank_executor.h"
 
 #include <gmock/gmock.h>

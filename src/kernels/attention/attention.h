@@ -34,9 +34,10 @@ struct AttentionArgs {
 std::span<const Kernel<AttentionArgs>* const> AttentionKernels();
 
 struct KvWriteArgs {
-  View k;                          // [T, kv_heads * head_dim] model dtype
-  View v;                          // [T, kv_heads * head_dim]
+  View k;                          // [T, heads * head_dim] model dtype; all kv heads or a run of them
+  View v;                          // [T, heads * head_dim]
   KvLayout kv;
+  int first_head = 0;              // of the layout: where k's and v's first head goes
   const int64_t* slots = nullptr;  // [T]: page * page_tokens + offset; < 0: not written
 };
 std::span<const Kernel<KvWriteArgs>* const> KvWriteKernels();

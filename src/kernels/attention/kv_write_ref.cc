@@ -14,9 +14,9 @@ void WriteRow(const KvWriteArgs& a, int64_t t) {
   if (slot < 0) return;
   const int64_t page = slot / a.kv.page_tokens;
   const int64_t offset = slot % a.kv.page_tokens;
-  for (int head = 0; head < a.kv.kv_heads; ++head) {
-    auto* k = reinterpret_cast<T*>(a.kv.keys(page, head));
-    auto* v = reinterpret_cast<T*>(a.kv.values(page, head));
+  for (int head = 0; head * a.kv.head_dim < a.k.cols; ++head) {
+    auto* k = reinterpret_cast<T*>(a.kv.keys(page, a.first_head + head));
+    auto* v = reinterpret_cast<T*>(a.kv.values(page, a.first_head + head));
     for (int d = 0; d < a.kv.head_dim; ++d) {
       k[a.kv.key_index(offset, d)] = a.k.row<const T>(t)[head * a.kv.head_dim + d];
       v[a.kv.value_index(offset, d)] = a.v.row<const T>(t)[head * a.kv.head_dim + d];
@@ -31,6 +31,10 @@ std::string Refuse(const KvWriteArgs& a) {
   if (a.k.dtype != a.kv.dtype || a.v.dtype != a.kv.dtype) return "k or v is not of the kv dtype";
   if (a.kv.head_dim < 2 || a.kv.head_dim % 2 != 0) {
     return "head_dim " + std::to_string(a.kv.head_dim) + " is odd";
+  }
+  if (a.k.cols % a.kv.head_dim != 0 || a.v.cols != a.k.cols ||
+      a.first_head + a.k.cols / a.kv.head_dim > a.kv.kv_heads) {
+    return "k and v are no run of the layout's heads";
   }
   if (a.kv.page_tokens < 16 || a.kv.page_tokens % 16 != 0) {
     return "page_tokens " + std::to_string(a.kv.page_tokens) + " is no multiple of 16";

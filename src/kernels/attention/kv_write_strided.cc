@@ -43,8 +43,8 @@ void Run(const KvWriteArgs& a, Slice slice, std::byte*) {
     if (a.slots[t] < 0) continue;
     const int64_t page = a.slots[t] / a.kv.page_tokens;
     const int64_t offset = a.slots[t] % a.kv.page_tokens;
-    for (int head = 0; head < a.kv.kv_heads; ++head) {
-      const int64_t at = int64_t{head} * a.kv.head_dim;
+    for (int64_t at = 0; at < a.k.cols; at += a.kv.head_dim) {
+      const int head = a.first_head + static_cast<int>(at / a.kv.head_dim);
       if (a.kv.dtype == DType::kBF16) {
         WriteHead16(a.kv, page, offset, head, a.k.row<const uint16_t>(t) + at,
                     a.v.row<const uint16_t>(t) + at);

@@ -59,6 +59,22 @@ TEST(KvWrite, WritesItsSlotsAndKeepsTheNeighbours) {
           std::mt19937 random(1);
           testing::RunSlices(*kernel, a, testing::RandomSlices(kernel->units(a), random));
           EXPECT_EQ(pool, expected) << kernel->name << " D " << head_dim;
+
+          // The same by two runs of heads, as two workers would.
+          Buffer shared(4 * kv.page_bytes());
+          kv.base = shared.data();
+          for (const auto& [first, count] : {std::pair{0, 1}, std::pair{1, 2}}) {
+            KvWriteArgs part{.k = k.view(), .v = v.view(), .kv = kv, .first_head = first, .slots = slots.data()};
+            for (View* view : {&part.k, &part.v}) {
+              view->data = static_cast<std::byte*>(view->data) + int64_t{first} * head_dim * FactsOf(dtype).block_bytes;
+              view->cols = int64_t{count} * head_dim;
+            }
+            ASSERT_EQ(kernel->refuse(part), "");
+            kernel->run(part, {0, kernel->units(part)}, nullptr);
+            ++part.first_head;
+            EXPECT_EQ(kernel->refuse(part) != "", first + 1 + count > 3) << first;
+          }
+          EXPECT_EQ(shared, expected) << kernel->name << " D " << head_dim;
         }
       }
     }

@@ -1,0 +1,46 @@
+#include <algorithm>
+
+#include "exec/kernel_runners.h"
+#include "exec/op_args.h"
+
+namespace weft::exec {
+
+using graph::Graph;
+using graph::Node;
+using graph::Op;
+using plan::Plan;
+
+int64_t ScratchBytes(const Plan& plan) {
+  int64_t bytes = 0;
+  const auto want = [&](auto list, const std::string& name, const auto& args) {
+    const auto* kernel = Named(list, name);
+    if (kernel->scratch_bytes != nullptr) bytes = std::max(bytes, kernel->scratch_bytes(args));
+  };
+  const Graph& g = plan.graph;
+  const int64_t rows = plan.bucket.rows_max;
+  for (int r = 0; r < g.mesh.ranks(); ++r) {
+    for (const plan::Step& step : plan.steps) {
+      const Node& node = g.nodes[step.node];
+      switch (node.op) {
+        case Op::kMatmul: want(kernels::MatmulKernels(), step.impl, MatmulShape(g, node, rows, r)); break;
+        case Op::kQuantise: want(kernels::QuantiseRowsKernels(), step.impl, QuantiseShape(g, node, rows, r)); break;
+        case Op::kEmbed: want(kernels::EmbedKernels(), step.impl, EmbedShape(g, node, rows, r)); break;
+        case Op::kFinish: want(kernels::FinishKernels(), step.impl, FinishShape(g, node, rows, r)); break;
+        case Op::kRmsNorm:
+        case Op::kAddRmsNorm: want(kernels::RmsNormKernels(), step.impl, RmsNormShape(g, node, rows, r)); break;
+        case Op::kAdd: want(kernels::AddKernels(), step.impl, AddShape(g, node, rows, r)); break;
+        case Op::kRope: want(kernels::RopeKernels(), step.impl, RopeShape(g, node, rows, r)); break;
+        case Op::kKvWrite: want(kernels::KvWriteKernels(), step.impl, KvWriteShape(g, node, rows, r)); break;
+        case Op::kAttention: want(kernels::AttentionKernels(), step.impl, AttentionShape(g, node, rows, r)); break;
+        case Op::kSiluMul: want(kernels::SiluMulKernels(), step.impl, SiluMulShape(g, node, rows, r)); break;
+        case Op::kGatherRows: want(kernels::GatherRowsKernels(), step.impl, GatherRowsShape(g, node, rows, r)); break;
+        case Op::kArgmax: want(kernels::ArgmaxKernels(), step.impl, ArgmaxShape(g, node, rows, r)); break;
+        case Op::kSample: want(kernels::SampleKernels(), step.impl, SampleShape(g, node, rows, r)); break;
+        default: break;
+      }
+    }
+  }
+  return bytes;
+}
+
+}  // namespace weft::exec
