@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "cli/load.h"
+#include "cli/machine_limits.h"
+#include "cli/step_report.h"
 #include "exec/rank_executor.h"
 
 namespace weft::cli {
@@ -17,15 +19,23 @@ struct LatencyFlags {
   ModelFlags model;
   std::vector<int> prefill = {512};
   std::vector<int> batch = {1};
-  int depth = 0;
+  std::vector<int> depth = {0};
   int tokens = 64;
   int repeat = 5;
+  std::string profile;
+  bool by_op = false;
+  bool json = false;
 };
 
 int Fail(const Status& status) {
   fmt::print(stderr, "weft bench latency: {}\n", status.message());
   return 1;
 }
+
+struct StepTime {
+  int64_t ns = 0;       // of the whole step
+  int64_t host_ns = 0;  // of that outside of the plan's walk
+};
 
 // Steps straight into the executor: B sequences, each with its own pages.
 class Stepper {
@@ -39,7 +49,8 @@ class Stepper {
     }
   }
   // Every sequence advances by `count` tokens from `position`; the last row of each is sampled.
-  Result<int64_t> Step(int position, int count) {
+  Result<StepTime> Step(int position, int count) {
+    const int64_t start = SteadyNowNs();
     const int page_tokens = executor_->limits().page_tokens;
     ids_.clear(); positions_.clear(); slots_.clear(); segments_.clear(); rows_.clear();
     for (auto& pages : pages_) {
@@ -55,7 +66,7 @@ class Stepper {
     plan::StepInputs in;
     in.ids = ids_; in.positions = positions_; in.slots = slots_; in.segments = segments_; in.head_rows = rows_;
     WEFT_RETURN_IF_ERROR(executor_->Run(in, &out_));
-    return out_.step_ns;
+    return StepTime{SteadyNowNs() - start, SteadyNowNs() - start - out_.step_ns};
   }
 
  private:
@@ -67,58 +78,219 @@ class Stepper {
   plan::StepOutputs out_;
 };
 
-int Latency(LatencyFlags& f) {
+// One line of the table: a bucket at a depth.
+struct Row {
+  std::string name;
+  StepShape shape;
+  Work work;
+  int plan_waits = 0;
+  std::vector<StepTime> times;  // sorted by ns
+  TraceReport trace;
+
+  double median_ns() const { return static_cast<double>(times[times.size() / 2].ns); }
+  double host_ns() const {
+    std::vector<int64_t> host;
+    for (const StepTime& t : times) host.push_back(t.host_ns);
+    std::nth_element(host.begin(), host.begin() + static_cast<int64_t>(host.size() / 2), host.end());
+    return static_cast<double>(host[host.size() / 2]);
+  }
+  double tokens_per_s() const { return shape.sequences * shape.rows * 1e9 / median_ns(); }
+};
+
+constexpr int kTracedSteps = 8;
+
+// Untimed steps first, then the timed ones, then a few with the trace on, which costs clock readings.
+class Latency {
+ public:
+  Latency(const LatencyFlags& flags, plan::Executor* executor)
+      : f_(flags), executor_(executor), instance_(exec::InstanceOf(*executor)),
+        workers_(instance_.config().ranks * instance_.workers_per_rank()), trace_(workers_, size_t{1} << 16) {}
+
+  int workers() const { return workers_; }
+
+  Result<Row> Prefill(int tokens) {
+    const plan::ExecutorLimits& limits = executor_->limits();
+    if (tokens < 1) return Status::Invalid("--prefill {}: at least 1", tokens);
+    if (tokens > limits.tokens_max) return Status::Invalid("--prefill {}: at most {} tokens a step (--max-num-batched-tokens)", tokens, limits.tokens_max);
+    if (tokens > limits.positions_max) return Status::Invalid("--prefill {}: at most {} positions (--max-model-len)", tokens, limits.positions_max);
+    Stepper stepper(executor_, 1, tokens);
+    const auto step = [&](int) { return stepper.Step(0, tokens); };
+    return Measure(fmt::format("prefill:{}", tokens), {1, tokens, 0}, 1, f_.repeat, 1, step);
+  }
+
+  Result<Row> Decode(int batch, int depth) {
+    const int positions_max = executor_->limits().positions_max;
+    const int steps = kWarmSteps + f_.tokens + kTracedSteps;
+    if (batch < 1) return Status::Invalid("--batch {}: at least 1", batch);
+    if (depth < 0) return Status::Invalid("--depth {}: at least 0", depth);
+    if (depth + steps > positions_max) {
+      return Status::Invalid("--depth {} + {} steps: at most {} positions (--max-model-len)", depth, steps, positions_max);
+    }
+    Stepper stepper(executor_, batch, depth + steps);
+    for (int at = 0; at < depth;) {
+      const int chunk = std::min(depth - at, std::max(1, executor_->limits().tokens_max / batch));
+      WEFT_RETURN_IF_ERROR(stepper.Step(at, chunk).status());
+      at += chunk;
+    }
+    const auto step = [&](int i) { return stepper.Step(depth + i, 1); };
+    return Measure(fmt::format("decode:{}", batch), {batch, 1, depth + kWarmSteps + f_.tokens / 2}, kWarmSteps, f_.tokens, kTracedSteps, step);
+  }
+
+ private:
+  static constexpr int kWarmSteps = 4;
+
+  template <typename Step>
+  Result<Row> Measure(std::string name, StepShape shape, int warm, int timed, int traced, const Step& step) {
+    Row row{std::move(name), shape, {}, 0, {}, {}};
+    const auto body_rows = int64_t{shape.sequences} * shape.rows;
+    const plan::Plan& body = instance_.body_plan(static_cast<int32_t>(body_rows));
+    const plan::Plan& head = instance_.head_plan(shape.sequences, plan::HeadMode::kGreedy, false);
+    row.work = WorkOf(body, shape, body_rows);
+    row.work += WorkOf(head, shape, shape.sequences);
+    int i = 0;
+    for (; i < warm; ++i) WEFT_RETURN_IF_ERROR(step(i).status());
+    for (; i < warm + timed; ++i) {
+      WEFT_ASSIGN_OR_RETURN(const StepTime time, step(i));
+      row.times.push_back(time);
+    }
+    exec::SetTrace(*executor_, &trace_);
+    trace_.Clear();
+    for (; i < warm + timed + traced; ++i) {
+      const auto time = step(i);
+      if (!time.ok()) {
+        exec::SetTrace(*executor_, nullptr);
+        return time.status();
+      }
+    }
+    exec::SetTrace(*executor_, nullptr);
+    if (trace_.dropped() > 0) return Status::Internal("{} events of the trace found no room", trace_.dropped());
+    row.trace = ReportOf(trace_, traced, shape);
+    std::sort(row.times.begin(), row.times.end(), [](const StepTime& a, const StepTime& b) { return a.ns < b.ns; });
+    return row;
+  }
+
+  const LatencyFlags& f_;
+  plan::Executor* executor_;
+  const exec::ModelInstance& instance_;
+  int workers_;
+  exec::StepTrace trace_;
+};
+
+// "91 % memory": the least time for the work over the median.
+std::string Fraction(const Work& work, double ns, const MachineLimits& limits, int threads) {
+  const Bound bound = BoundOf(work, limits, threads);
+  return bound.ns == 0 ? "-" : fmt::format("{:.0f} % {}", bound.ns / ns * 100, bound.by);
+}
+
+void PrintHead() {
+  fmt::print("{:<14} {:>6} {:>9} {:>9} {:>9} {:>10} {:>7} {:>8} {:>12} {:>6} {:>8} {:>8}\n", "bucket", "depth", "min ms", "median ms", "p99 ms",
+             "tokens/s", "GB/s", "GFLOP/s", "of limit", "waits", "wait us", "host us");
+}
+
+void PrintRow(const Row& row, const MachineLimits& limits, int threads) {
+  const double ns = row.median_ns();
+  const auto at = [&](double q) { return static_cast<double>(row.times[static_cast<size_t>(q * static_cast<double>(row.times.size() - 1))].ns) / 1e6; };
+  fmt::print("{:<14} {:>6} {:>9.3f} {:>9.3f} {:>9.3f} {:>10.1f} {:>7.1f} {:>8.1f} {:>12} {:>6} {:>8.1f} {:>8.1f}\n", row.name,
+             row.shape.position, at(0), ns / 1e6, at(0.99), row.tokens_per_s(), row.work.bytes / ns, row.work.operations() / ns,
+             Fraction(row.work, ns, limits, threads), row.trace.waits, row.trace.wait_ns / 1e3, row.host_ns() / 1e3);
+  std::fflush(stdout);
+}
+
+void PrintOps(const Row& row, const MachineLimits& limits, int threads) {
+  const double all = row.trace.busy_ns + row.trace.wait_ns;
+  fmt::print("  {:<24} {:<16} {:>6} {:>10} {:>6} {:>7} {:>8} {:>12} {:>6} {:>9}\n", "op", "implementation", "count", "us", "%", "GB/s", "GFLOP/s",
+             "of limit", "waits", "wait us");
+  for (const OpTime& op : row.trace.ops) {
+    const bool counted = op.work.bytes + op.work.operations() > 0;
+    fmt::print("  {:<24} {:<16} {:>6} {:>10.1f} {:>6.1f} {:>7} {:>8} {:>12} {:>6} {:>9.1f}\n", op.op, op.impl, op.count, op.ns / 1e3,
+               (op.ns + op.wait_ns) / all * 100, counted ? fmt::format("{:.1f}", op.work.bytes / op.ns) : "-",
+               counted ? fmt::format("{:.1f}", op.work.operations() / op.ns) : "-", counted ? Fraction(op.work, op.ns, limits, threads) : "-",
+               op.waits, op.wait_ns / 1e3);
+  }
+}
+
+Json ToJson(const Row& row, const MachineLimits& limits, int threads) {
+  const double ns = row.median_ns();
+  const Bound bound = BoundOf(row.work, limits, threads);
+  Json out;
+  out.Set("bucket", row.name).Set("sequences", row.shape.sequences).Set("rows", row.shape.rows).Set("position", row.shape.position);
+  Json times{Json::Array{}};
+  for (const StepTime& t : row.times) times.Push(static_cast<double>(t.ns) / 1e6);
+  out.Set("ms", std::move(times)).Set("median_ms", ns / 1e6).Set("tokens_per_s", row.tokens_per_s());
+  out.Set("gb_per_s", row.work.bytes / ns).Set("gflop_per_s", row.work.operations() / ns).Set("work", ToJson(row.work));
+  out.Set("limit_by", bound.by).Set("of_limit", bound.ns / ns).Set("host_us", row.host_ns() / 1e3);
+  out.Set("trace", ToJson(row.trace));
+  return out;
+}
+
+Result<MachineLimits> LimitsFor(const LatencyFlags& f, int threads) {
+  if (!f.profile.empty()) return ReadProfile(f.profile);
+  MachineOptions options;
+  options.threads = {threads};
+  options.seconds = 0.15;
+  options.caches = false;
+  options.exchange = false;
+  return MeasureMachine(options);
+}
+
+int Run(LatencyFlags& f) {
   const std::unique_ptr<LogSink> log = MakeLog(true);
   auto model = LoadModel(f.model, log.get());
   if (!model.ok()) return Fail(model.status());
-  const int batch_max = *std::max_element(f.batch.begin(), f.batch.end());
+  const int batch_max = f.batch.empty() ? 1 : *std::max_element(f.batch.begin(), f.batch.end());
   f.model.max_num_seqs = std::max(1, batch_max);
   auto config = ExecConfigOf(f.model);
   if (!config.ok()) return Fail(config.status());
   auto executor = MakeExecutor(*model, *config, log.get());
   if (!executor.ok()) return Fail(executor.status());
-  const plan::ExecutorLimits& limits = (*executor)->limits();
+  Latency latency(f, executor->get());
+  const int threads = latency.workers();
+  auto limits = LimitsFor(f, threads);
+  if (!limits.ok()) return Fail(limits.status());
   const auto& instance = exec::InstanceOf(**executor);
-  fmt::print("{}  {}  weights {:.1f} MB\n", model->name, (*executor)->Describe(), static_cast<double>(instance.weight_bytes()) / 1e6);
-  fmt::print("{:<24} {:>10} {:>10} {:>10} {:>12} {:>10}\n", "bucket", "min ms", "median ms", "max ms", "tokens/s", "GB/s");
-  const auto report = [&](const std::string& name, std::vector<int64_t> ns, int tokens, bool weights) {
-    std::sort(ns.begin(), ns.end());
-    const double median = static_cast<double>(ns[ns.size() / 2]);
-    fmt::print("{:<24} {:>10.3f} {:>10.3f} {:>10.3f} {:>12.1f} {:>10}\n", name, static_cast<double>(ns.front()) / 1e6, median / 1e6,
-               static_cast<double>(ns.back()) / 1e6, tokens * 1e9 / median,
-               weights ? fmt::format("{:.1f}", static_cast<double>(instance.weight_bytes()) / median) : "-");
-    std::fflush(stdout);
+
+  Json rows{Json::Array{}};
+  if (!f.json) {
+    fmt::print("{}  {}  weights {:.1f} MB\n", model->name, (*executor)->Describe(), static_cast<double>(instance.weight_bytes()) / 1e6);
+    PrintHead();
+  }
+  const auto show = [&](const Result<Row>& row) -> Status {
+    WEFT_RETURN_IF_ERROR(row.status());
+    if (f.json) {
+      rows.Push(ToJson(*row, *limits, threads));
+      return Status::Ok();
+    }
+    PrintRow(*row, *limits, threads);
+    if (f.by_op) PrintOps(*row, *limits, threads);
+    return Status::Ok();
   };
   for (int tokens : f.prefill) {
-    if (tokens < 1) continue;
-    if (tokens > limits.tokens_max || tokens > limits.positions_max) return Fail(Status::Invalid("--prefill {}: at most {}", tokens, std::min(limits.tokens_max, limits.positions_max)));
-    Stepper stepper(executor->get(), 1, tokens);
-    std::vector<int64_t> ns;
-    for (int r = 0; r < f.repeat; ++r) {
-      auto step = stepper.Step(0, tokens);
-      if (!step.ok()) return Fail(step.status());
-      ns.push_back(*step);
-    }
-    report(fmt::format("prefill:{}", tokens), ns, tokens, false);
+    if (tokens == 0) continue;
+    if (const Status status = show(latency.Prefill(tokens)); !status.ok()) return Fail(status);
   }
   for (int batch : f.batch) {
-    if (batch < 1) continue;
-    if (f.depth + f.tokens > limits.positions_max) return Fail(Status::Invalid("--depth {} + --tokens {}: at most {}", f.depth, f.tokens, limits.positions_max));
-    Stepper stepper(executor->get(), batch, f.depth + f.tokens);
-    for (int at = 0; at < f.depth;) {
-      const int chunk = std::min(f.depth - at, std::max(1, limits.tokens_max / batch));
-      auto step = stepper.Step(at, chunk);
-      if (!step.ok()) return Fail(step.status());
-      at += chunk;
+    for (int depth : f.depth) {
+      if (batch == 0) continue;
+      if (const Status status = show(latency.Decode(batch, depth)); !status.ok()) return Fail(status);
     }
-    std::vector<int64_t> ns;
-    for (int i = 0; i < f.tokens; ++i) {
-      auto step = stepper.Step(f.depth + i, 1);
-      if (!step.ok()) return Fail(step.status());
-      if (i >= 2) ns.push_back(*step);
-    }
-    report(fmt::format("decode:{} depth {}", batch, f.depth), ns, batch, true);
   }
+  // The machine may have changed meanwhile: say what it could do at the end as well.
+  auto after = LimitsFor(f, threads);
+  if (!after.ok()) return Fail(after.status());
+  if (f.json) {
+    Json out;
+    out.Set("schema", "weft-latency-1").Set("model", model->name).Set("executor", (*executor)->Describe()).Set("threads", threads);
+    out.Set("weight_bytes", instance.weight_bytes()).Set("kv_bytes", instance.kv_bytes()).Set("rows", std::move(rows));
+    out.Set("limits", ToJson(*limits)).Set("limits_after", ToJson(*after));
+    fmt::print("{}\n", DumpJson(out, {.indent = 1}));
+    return 0;
+  }
+  fmt::print("limits, before and after:");
+  for (const Limit& l : limits->limits) {
+    const Limit* then = after->Find(l.name, threads);
+    if (l.threads == threads && then != nullptr) fmt::print("  {} {:.1f} {:.1f} {}", l.name, l.value, then->value, l.unit);
+  }
+  fmt::print("\n");
   return 0;
 }
 
@@ -127,12 +299,15 @@ int Latency(LatencyFlags& f) {
 Command AddBenchLatency(CLI::App& app) {
   auto flags = std::make_shared<LatencyFlags>();
   AddModelFlags(app, &flags->model);
-  app.add_option("--prefill", flags->prefill, "prompt lengths")->delimiter(',')->capture_default_str();
-  app.add_option("--batch", flags->batch, "sequences of a decode step")->delimiter(',')->capture_default_str();
-  app.add_option("--depth", flags->depth, "tokens of context before decoding")->capture_default_str();
-  app.add_option("--tokens", flags->tokens, "decode steps")->capture_default_str();
-  app.add_option("--repeat", flags->repeat, "prefill repetitions")->capture_default_str();
-  return [flags] { return Latency(*flags); };
+  app.add_option("--prefill,--input-len", flags->prefill, "prompt lengths; 0: none")->delimiter(',')->capture_default_str();
+  app.add_option("--batch,--batch-size", flags->batch, "sequences of a decode step; 0: none")->delimiter(',')->capture_default_str();
+  app.add_option("--depth", flags->depth, "tokens of context before decoding")->delimiter(',')->capture_default_str();
+  app.add_option("--tokens,--output-len", flags->tokens, "decode steps")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--repeat,--num-iters", flags->repeat, "prefill repetitions")->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  app.add_option("--profile", flags->profile, "the machine's limits, as `weft bench machine --output` wrote them; default: measured now");
+  app.add_flag("--by-op", flags->by_op, "where the time of a step goes");
+  app.add_flag("--json", flags->json, "one JSON object instead of the table");
+  return [flags] { return Run(*flags); };
 }
 
 }  // namespace weft::cli

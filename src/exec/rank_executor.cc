@@ -99,6 +99,8 @@ class RankExecutor final : public InstanceExecutor {
     return fmt::format("{}: {} rank{} x {} worker{}, schedule plain", instance_->bodies_target(), ranks, ranks == 1 ? "" : "s", workers, workers == 1 ? "" : "s");
   }
 
+  void set_trace(StepTrace* trace) { trace_ = trace; }
+
  protected:
   Status Walk() override {
     deadline_ns_ = SteadyNowNs() + instance_->config().wait_timeout_ns;
@@ -128,7 +130,9 @@ class RankExecutor final : public InstanceExecutor {
       const char* what = graph::NameOf(bound.plan.graph.nodes[step.node].op).data();
       const int phases = runner.phases();
       for (int phase = 0; phase < phases; ++phase) {
+        const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
         const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s), what};
+        const bool waits = step.wait != Wait::kNone || phase > 0;
         if (step.wait == Wait::kGroup || phase > 0) {
           WEFT_RETURN_IF_ERROR(instance_->fabric().Sync({0, rank, worker}, site));
         } else if (step.wait == Wait::kRank) {
@@ -137,7 +141,14 @@ class RankExecutor final : public InstanceExecutor {
             return status;
           }
         }
+        if (trace_ == nullptr) {
+          runner.Run(live_, phase);
+          continue;
+        }
+        const int64_t start = waits ? SteadyNowNs() : ready;
         runner.Run(live_, phase);
+        trace_->Add(rank * instance_->workers_per_rank() + worker,
+                    {&bound.plan, static_cast<int32_t>(s), phase, waits, ready, start, SteadyNowNs()});
       }
     }
     return Status::Ok();
@@ -147,6 +158,7 @@ class RankExecutor final : public InstanceExecutor {
   std::vector<std::unique_ptr<device::Barrier>> rank_barriers_;
   std::vector<Status> statuses_;  // [workers of all ranks]
   int64_t deadline_ns_ = 0;
+  StepTrace* trace_ = nullptr;
 };
 
 class ReferenceExecutor final : public InstanceExecutor {
@@ -200,6 +212,14 @@ Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfi
   WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Plan(checkpoint, config));
   BoundPlan& bound = head ? instance->head(rows, HeadMode::kGreedy, false) : instance->body(rows);
   return std::move(bound.plan);
+}
+
+void SetTrace(plan::Executor& executor, StepTrace* trace) {
+  auto* ranks = dynamic_cast<RankExecutor*>(&executor);
+  WEFT_CHECK(ranks != nullptr, "only rank teams have a trace");
+  WEFT_CHECK(trace == nullptr || trace->workers() == ranks->instance().config().ranks * ranks->instance().workers_per_rank(),
+             "a trace of {} workers", trace == nullptr ? 0 : trace->workers());
+  ranks->set_trace(trace);
 }
 
 const ModelInstance& InstanceOf(const plan::Executor& executor) {

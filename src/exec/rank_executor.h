@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "exec/model_instance.h"
+#include "exec/step_trace.h"
 #include "plan/executor.h"
 
 namespace weft::exec {
@@ -20,6 +21,10 @@ Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkp
 
 // The plan that would run, without loading a weight.
 Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, bool head, int32_t rows);
+
+// From the next step on every step of a rank executor's plans is written down; nullptr: no longer.
+// It costs two clock readings a step. The trace lives as long as it is set.
+void SetTrace(plan::Executor& executor, StepTrace* trace);
 
 // The instance behind either, for benches and tests.
 const ModelInstance& InstanceOf(const plan::Executor& executor);

@@ -1,0 +1,149 @@
+#include "cli/step_report.h"
+
+#include <algorithm>
+
+namespace weft::cli {
+
+using graph::Graph;
+using graph::Node;
+using graph::Op;
+
+namespace {
+
+// Equal layers are one line: the matmul that makes L03.attn.q and that of L04.attn.q are "matmul q".
+std::string SiteOf(const Graph& g, const Node& node) {
+  if (g.value(node.out[0]).kind == graph::ValueKind::kState) return std::string(graph::NameOf(node.op));
+  const std::string& name = g.value(node.out[0]).name;
+  const size_t dot = name.rfind('.');
+  return std::string(graph::NameOf(node.op)) + " " + (dot == std::string::npos ? name : name.substr(dot + 1));
+}
+
+}  // namespace
+
+Work& Work::operator+=(const Work& other) {
+  bytes += other.bytes;
+  bf16 += other.bf16;
+  int8 += other.int8;
+  fp32 += other.fp32;
+  return *this;
+}
+
+Work WorkOf(const plan::Plan& plan, const plan::Step& step, const StepShape& shape, int64_t rows) {
+  const Graph& g = plan.graph;
+  const Node& node = g.nodes[step.node];
+  Work work;
+  work.bytes = static_cast<double>(step.cost.weight_bytes);
+  if (node.op == Op::kMatmul) {
+    const graph::MatmulOperands operands = OperandsOf(node);
+    const double operations = static_cast<double>(step.cost.row_flops * rows);
+    if (g.value(operands.x).int8_rows) {
+      work.int8 = operations;
+    } else {
+      (g.value(operands.x).dtype == DType::kF32 ? work.fp32 : work.bf16) = operations;
+    }
+  }
+  if (node.op == Op::kAttention) {
+    int64_t q_width = 0, kv_width = 0;
+    for (int r = 0; r < g.mesh.ranks(); ++r) {
+      q_width += plan::LocalWidth(g, g.value(node.in[0]), r);
+      kv_width += plan::LocalWidth(g, g.value(node.in[1]), r);
+    }
+    const DType dtype = g.value(node.in[0]).dtype;
+    const double last = shape.position + shape.rows;
+    // Row i of a sequence sees position + i + 1 keys.
+    const double keys = shape.rows * (shape.position + (shape.rows + 1) / 2.0);
+    work.bytes = 2.0 * static_cast<double>(kv_width * FactsOf(dtype).block_bytes) * last * shape.sequences;
+    (dtype == DType::kF32 ? work.fp32 : work.bf16) = 4.0 * static_cast<double>(q_width) * keys * shape.sequences;
+  }
+  return work;
+}
+
+Work WorkOf(const plan::Plan& plan, const StepShape& shape, int64_t rows) {
+  Work all;
+  for (const plan::Step& step : plan.steps) all += WorkOf(plan, step, shape, rows);
+  return all;
+}
+
+Bound BoundOf(const Work& work, const MachineLimits& limits, int threads) {
+  Bound bound;
+  const auto add = [&](const Limit* limit, double amount, double* ns) {
+    if (limit != nullptr && limit->value > 0) *ns += amount / limit->value;
+  };
+  double memory = 0, compute = 0;
+  add(limits.Memory(threads), work.bytes, &memory);
+  const std::pair<const char*, double> kinds[] = {{"bf16", work.bf16}, {"int8", work.int8}, {"fp32", work.fp32}};
+  std::string most = "bf16";
+  double most_amount = 0;
+  for (const auto& [name, amount] : kinds) {
+    add(limits.Find(name, threads), amount, &compute);
+    if (amount > most_amount) most = name, most_amount = amount;
+  }
+  bound.ns = std::max(memory, compute);
+  bound.by = memory >= compute ? "memory" : most;
+  return bound;
+}
+
+TraceReport ReportOf(const exec::StepTrace& trace, int steps, const StepShape& shape) {
+  TraceReport report;
+  report.steps = steps;
+  std::map<std::string, OpTime> ops;
+  const double per = 1.0 / (static_cast<double>(steps) * trace.workers());
+  double waits = 0;
+  std::map<std::string, std::pair<double, double>> counts;  // calls, waits
+  for (int w = 0; w < trace.workers(); ++w) {
+    for (const exec::StepEvent& e : trace.EventsOf(w)) {
+      const plan::Step& step = e.plan->steps[e.step];
+      const Node& node = e.plan->graph.nodes[step.node];
+      const std::string site = SiteOf(e.plan->graph, node);
+      OpTime& op = ops[site];
+      op.op = site;
+      op.impl = step.impl;
+      op.ns += static_cast<double>(e.end_ns - e.start_ns) * per;
+      report.busy_ns += static_cast<double>(e.end_ns - e.start_ns) * per;
+      if (e.waited) {
+        op.wait_ns += static_cast<double>(e.start_ns - e.ready_ns) * per;
+        report.wait_ns += static_cast<double>(e.start_ns - e.ready_ns) * per;
+        counts[site].second += per;
+        waits += per;
+      }
+      if (e.phase > 0) continue;
+      counts[site].first += per;
+      if (w > 0) continue;
+      const bool head = e.plan->bucket.kind == plan::Bucket::Kind::kHead;
+      Work work = WorkOf(*e.plan, step, shape, head ? shape.sequences : int64_t{shape.sequences} * shape.rows);
+      work.bytes /= steps, work.bf16 /= steps, work.int8 /= steps, work.fp32 /= steps;
+      op.work += work;
+    }
+  }
+  report.waits = static_cast<int>(waits + 0.5);
+  for (auto& [site, op] : ops) {
+    op.count = static_cast<int>(counts[site].first + 0.5);
+    op.waits = static_cast<int>(counts[site].second + 0.5);
+    report.ops.push_back(op);
+  }
+  std::stable_sort(report.ops.begin(), report.ops.end(),
+                   [](const OpTime& a, const OpTime& b) { return a.ns + a.wait_ns > b.ns + b.wait_ns; });
+  return report;
+}
+
+Json ToJson(const Work& work) {
+  Json out;
+  out.Set("bytes", work.bytes).Set("bf16", work.bf16).Set("int8", work.int8).Set("fp32", work.fp32);
+  return out;
+}
+
+Json ToJson(const TraceReport& report) {
+  Json out;
+  out.Set("steps", report.steps).Set("busy_us", report.busy_ns / 1e3).Set("wait_us", report.wait_ns / 1e3).Set("waits", report.waits);
+  Json ops{Json::Array{}};
+  for (const OpTime& op : report.ops) {
+    Json one;
+    one.Set("op", op.op).Set("impl", op.impl).Set("count", op.count).Set("us", op.ns / 1e3).Set("wait_us", op.wait_ns / 1e3);
+    one.Set("waits", op.waits).Set("work", ToJson(op.work));
+    ops.Push(std::move(one));
+  }
+  out.Set("ops", std::move(ops));
+  return out;
+}
+
+}  // namespace weft::cli
