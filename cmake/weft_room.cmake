@@ -2,7 +2,7 @@
 # The library weft_<name> of src/<name>/**.cc and the test program weft_<name>_test of
 # tests/<name>/**_test.cc. A room without sources is header-only.
 #
-# Files named *_avx512.cc get that instruction set; nothing else does. Such a file exports its
+# Files named *_avx512.cc or *_amx.cc get that instruction set; nothing else does. Such a file exports its
 # table entry alone (tools/tidy.py counts the weak symbols), so the flags cannot leak.
 set(WEFT_AVX512_FLAGS
   -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16
@@ -19,6 +19,8 @@ function(weft_room name)
     foreach(source IN LISTS sources)
       if(source MATCHES "_avx512\\.cc$")
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${WEFT_AVX512_FLAGS}")
+      elseif(source MATCHES "_amx\\.cc$")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${WEFT_AVX512_FLAGS};-mamx-tile;-mamx-int8")
       endif()
     endforeach()
   else()
@@ -45,6 +47,12 @@ function(weft_test_program name)
     return()
   endif()
   add_executable(weft_${name}_test ${tests})
+  # They hold AVX-512 sources over emulated instructions, all of it unrolled: minutes at -O3.
+  foreach(test IN LISTS tests)
+    if(test MATCHES "_(avx512|amx)_test\\.cc$")
+      set_source_files_properties(${test} PROPERTIES COMPILE_OPTIONS "-O1")
+    endif()
+  endforeach()
   foreach(dep IN LISTS TEST_DEPS)
     target_link_libraries(weft_${name}_test PRIVATE weft_${dep})
   endforeach()

@@ -133,10 +133,10 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f) {
     config.impl[pair.first] = pair.second;
   }
   constexpr std::pair<std::string_view, kernels::Isa> kIsas[] = {
-      {"auto", kernels::Isa::kAvx512Bf16}, {"portable", kernels::Isa::kPortable}, {"avx2", kernels::Isa::kAvx2},
-      {"avx512", kernels::Isa::kAvx512}, {"avx512vnni", kernels::Isa::kAvx512Vnni}, {"avx512bf16", kernels::Isa::kAvx512Bf16}};
+      {"auto", kernels::kIsaMax}, {"portable", kernels::Isa::kPortable}, {"avx2", kernels::Isa::kAvx2},
+      {"avx512", kernels::Isa::kAvx512}, {"avx512vnni", kernels::Isa::kAvx512Vnni}, {"avx512bf16", kernels::Isa::kAvx512Bf16}, {"amx", kernels::Isa::kAmxInt8}};
   const auto isa = std::find_if(std::begin(kIsas), std::end(kIsas), [&](const auto& i) { return i.first == f.isa; });
-  if (isa == std::end(kIsas)) return BadValue("--isa", f.isa, "auto, portable, avx2, avx512, avx512vnni or avx512bf16");
+  if (isa == std::end(kIsas)) return BadValue("--isa", f.isa, "auto, portable, avx2, avx512, avx512vnni, avx512bf16 or amx");
   config.isa_max = isa->second;
   config.reference = f.reference;
   return config;

@@ -39,6 +39,7 @@ struct Ask {
         continue;
       }
       std::string reason;
+      if (kernel->avoid != nullptr && forced == options.impl.end()) reason = kernel->avoid();
       for (const Args& args : shapes) {
         if (kernel->refuse != nullptr && reason.empty()) reason = kernel->refuse(args);
       }

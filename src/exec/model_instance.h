@@ -40,7 +40,7 @@ struct ExecConfig {
   int32_t each_rows_max = 8;        // chain_steps
   plan::CompileOptions compile;
   std::map<std::string, std::string, std::less<>> impl;
-  kernels::Isa isa_max = kernels::Isa::kAvx512Bf16;
+  kernels::Isa isa_max = kernels::kIsaMax;
   bool reference = false;           // contracts only
   int64_t wait_timeout_ns = 60'000'000'000;
   std::function<void(int64_t done, int64_t total)> progress;

@@ -29,9 +29,11 @@ inline Slice SliceOf(int64_t units, int worker, int workers) {
 }
 
 // Instruction sets, each including those before it.
-enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16 };
+enum class Isa : uint8_t { kPortable, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmxInt8 };
+inline constexpr Isa kIsaMax = Isa::kAmxInt8;
 std::string_view NameOf(Isa isa);
-// The best that this CPU and operating system offer. kPortable means: below the floor.
+// The best that this CPU and operating system offer; asks the latter for AMX's tiles, for the whole
+// process. kPortable means: below the floor.
 Isa DetectIsa();
 
 template <typename Args>
@@ -41,6 +43,9 @@ struct Kernel {
   // "" if the kernel can do it, else why not, with the number that decided. Looks at shapes and
   // dtypes only, never at memory: plans ask before buffers exist.
   std::string (*refuse)(const Args&) = nullptr;
+  // "" or why the entries after it are faster on this CPU, which can run it all the same; it is then
+  // taken by `force` alone. nullptr: nothing is known against it.
+  std::string (*avoid)() = nullptr;
   int64_t (*units)(const Args&) = nullptr;
   int64_t (*scratch_bytes)(const Args&) = nullptr;  // per worker; nullptr: none
   void (*run)(const Args&, Slice, std::byte* scratch) = nullptr;
@@ -58,6 +63,7 @@ const Kernel<Args>* Choose(std::span<const Kernel<Args>* const> list, const Args
   for (const Kernel<Args>* kernel : list) {
     if (!force.empty() && kernel->name != force) continue;
     if (kernel->isa > isa) continue;
+    if (force.empty() && kernel->avoid != nullptr && !kernel->avoid().empty()) continue;
     if (kernel->refuse != nullptr && !kernel->refuse(args).empty()) continue;
     return kernel;
   }

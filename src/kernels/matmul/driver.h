@@ -11,6 +11,7 @@
 // own and no weak symbol leaves it), gives:
 //   kTileRows            rows of the largest tile
 //   kRowsMax             rows of a block, at most
+//   kXBytesMax          bytes of prepared x of a block, at most: it stays in L2 beside the weights
 //   kChunk               inputs of a piece; a multiple of every block and even
 //   kLeafPad             extra inputs of prepared x after each leaf (odd K of bf16)
 //   kExpandBytes         0, or room for one expanded piece of one panel
@@ -32,6 +33,7 @@
 namespace weft::kernels {
 
 inline constexpr int kGroupMax = 8;
+inline constexpr int64_t kHalfSmallL2 = 256 * 1024;
 
 struct TileArgs {
   const std::byte* const* w = nullptr;     // the piece, one pointer per panel
@@ -45,14 +47,12 @@ struct TileArgs {
 
 template <typename Core>
 struct Driver {
-  static constexpr int64_t kXBytesMax = 256 * 1024;  // half of a small L2
-
   static WEFT_INLINE int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
   static WEFT_INLINE int64_t RowBytes(const MatmulArgs& a) {
     return Core::XBytes(a.w.k + int64_t{Core::kLeafPad} * a.w.k_leaves);
   }
   static WEFT_INLINE int64_t BlockRows(const MatmulArgs& a) {
-    int64_t rows = kXBytesMax / (RowBytes(a) + 1) / Core::kTileRows * Core::kTileRows;
+    int64_t rows = Core::kXBytesMax / (RowBytes(a) + 1) / Core::kTileRows * Core::kTileRows;
     if (rows < Core::kTileRows) rows = Core::kTileRows;
     return Min(a.rows, Min(rows, Core::kRowsMax));
   }
@@ -123,6 +123,21 @@ struct Driver {
     return (rows + Core::kTileRows - 1) / Core::kTileRows;
   }
 
+  // Lines of the unit's outputs, a row apart from one another, so that no hardware guesses them: they
+  // come while the tiles are computed.
+  static WEFT_INLINE void PrefetchOutputs(const MatmulArgs& a, int64_t unit, int64_t row, int rows) {
+    const int group = Core::Group(a.rows);
+    const int64_t first_row = unit / Groups(a) * BlockRows(a) + row;
+    const int64_t n = a.w.panel_begin[unit % Groups(a) * group];
+    const int64_t element = a.finish && a.y.dtype != DType::kF32 ? 2 : 4;
+    const auto* out = a.finish ? static_cast<const char*>(a.y.data) : reinterpret_cast<const char*>(a.partials);
+    const int64_t stride = a.finish ? a.y.stride : a.w.n;
+    for (int r = 0; r < rows; ++r) {
+      const char* line = out + ((first_row + r) * stride + n) * element;
+      for (int64_t i = 0; i < group * kPanelOutputs * element; i += 64) __builtin_prefetch(line + i, 1);
+    }
+  }
+
   static void RunPiece(const MatmulArgs& a, Piece piece, Piece next, int64_t rows,
                        const std::byte* x, std::byte* expanded, float* level) {
     const int group = Core::Group(a.rows);
@@ -141,9 +156,11 @@ struct Driver {
     const int64_t x_at =
         a.w.k_begin[piece.leaf] - a.w.k_begin[0] + Core::kLeafPad * piece.leaf + piece.at;
     const int64_t tiles = Tiles(rows);
+    const bool opens = piece.leaf == 0 && piece.at == 0 && rows > Core::kTileRows;
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t row = rows * t / tiles;
       const int tile_rows = static_cast<int>(rows * (t + 1) / tiles - row);
+      if (opens) PrefetchOutputs(a, piece.unit, row, tile_rows);
       TileArgs tile{.w = w,
                     .next = t == 0 ? ahead : w,
                     .x = x + row * row_bytes + Core::XBytes(x_at) * tile_rows,

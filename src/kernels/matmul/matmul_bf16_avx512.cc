@@ -50,6 +50,7 @@ void Bf16Tile(const TileArgs& tile) {
 struct Core {
   static constexpr int kTileRows = 6;
   static constexpr int64_t kRowsMax = 96;
+  static constexpr int64_t kXBytesMax = kHalfSmallL2;
   static constexpr int64_t kChunk = 256;
   static constexpr int kLeafPad = 1;
   static constexpr int64_t kExpandBytes = 0;
@@ -104,6 +105,7 @@ extern const Kernel<MatmulArgs> kMatmulBf16Avx512;
 const Kernel<MatmulArgs> kMatmulBf16Avx512{.name = "avx512bf16",
                                            .isa = Isa::kAvx512Bf16,
                                            .refuse = RefuseUnlessBf16,
+                                           .avoid = AvoidSlowBf16Dots,
                                            .units = Driver<Core>::Units,
                                            .scratch_bytes = Driver<Core>::ScratchBytes,
                                            .run = Driver<Core>::Run};

@@ -63,6 +63,7 @@ void BlocksTile(const TileArgs& tile) {
 struct Core {
   static constexpr int kTileRows = 6;
   static constexpr int64_t kRowsMax = 48;
+  static constexpr int64_t kXBytesMax = kHalfSmallL2;
   static constexpr int64_t kChunk = 256;
   static constexpr int kLeafPad = 0;
   static constexpr int64_t kExpandBytes = kChunk * kPanelOutputs * 4;

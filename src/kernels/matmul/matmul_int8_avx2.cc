@@ -146,6 +146,7 @@ void Int8Tile(const TileArgs& tile) {
 struct Core {
   static constexpr int kTileRows = 8;
   static constexpr int64_t kRowsMax = 64;
+  static constexpr int64_t kXBytesMax = kHalfSmallL2;
   static constexpr int64_t kChunk = 256;
   static constexpr int kLeafPad = 0;
   static constexpr int64_t kExpandBytes = 0;

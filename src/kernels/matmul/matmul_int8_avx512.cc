@@ -3,6 +3,7 @@
 // The instruction adds four products of u8 and s8 to an int32 and does not saturate: at most
 // 8 quads * 4 * 255 * 127 = 1,036,320 in magnitude. Codes are unsigned as stored; Q8_0's are made
 // so by w ^ 0x80 = w + 128. What codes are above the integers is taken off in int32.
+#include "kernels/matmul/blocks_avx512.h"
 #include "kernels/matmul/driver.h"
 #include "kernels/matmul/for_format.h"
 #include "kernels/matmul/int8_rows.h"
@@ -12,66 +13,6 @@
 
 namespace weft::kernels {
 namespace {
-
-constexpr int ZeroOf(DType type) { return type == DType::kQ8_0 ? 128 : BlockLayoutOf(type).zero; }
-
-// Quad `kQuad` of a step: byte 4o + b is the unsigned code of input 4*kQuad + b of output o.
-template <DType kType, int kQuad>
-WEFT_INLINE v512::Words Codes(const std::byte* step) {
-  constexpr BlockLayout kLayout = BlockLayoutOf(kType);
-  if constexpr (kLayout.bits == 8) {
-    return v512::Xor(v512::LoadWords(step + kQuad * 64), v512::SetBytes(0x80));
-  } else {
-    const v512::Words bytes = v512::LoadWords(step + kLayout.high_bytes + kQuad % 4 * 64);
-    const v512::Words low =
-        v512::And(kQuad < 4 ? bytes : v512::ShiftRight(bytes, 4), v512::SetBytes(15));
-    if constexpr (kLayout.bits == 4) {
-      return low;
-    } else {
-      constexpr int kAt = kLayout.bits == 5 ? kQuad : 2 * (kQuad % 4);
-      constexpr int kOffset = kLayout.bits == 5 ? 0 : kQuad / 4 * 64;
-      const v512::Words high = v512::LoadWords(step + kOffset);
-      const v512::Words shifted = kAt <= 4 ? v512::ShiftLeft(high, (4 - kAt) & 31)
-                                           : v512::ShiftRight(high, (kAt - 4) & 31);
-      return v512::Or(low, v512::And(shifted, v512::SetBytes(kLayout.bits == 5 ? 0x10 : 0x30)));
-    }
-  }
-}
-
-struct StepScales {
-  v512::Floats scale[2];
-  v512::Floats min;
-};
-
-template <DType kType>
-WEFT_INLINE StepScales ScalesOf(const std::byte* header, int sub) {
-  StepScales out;
-  const v512::Floats d = v512::LoadHalves(header);
-  out.scale[0] = out.scale[1] = d;
-  out.min = v512::ZeroFloats();
-  if constexpr (kType == DType::kQ4_1 || kType == DType::kQ5_1) {
-    out.min = v512::LoadHalves(header + 32);
-  } else if constexpr (kType == DType::kQ4_K || kType == DType::kQ5_K) {
-    const v512::Words low = v512::LoadUnsignedBytes(header + 64 + sub * 16);
-    const v512::Words both = v512::LoadUnsignedBytes(header + 192 + sub / 2 * 16);
-    const v512::Words high = sub % 2 == 0 ? both : v512::ShiftRight(both, 4);
-    const v512::Words three = v512::SetWords(3);
-    const v512::Words sc = v512::Or(v512::And(low, v512::SetWords(15)),
-                                    v512::ShiftLeft(v512::And(high, three), 4));
-    const v512::Words m = v512::Or(
-        v512::ShiftRight(low, 4), v512::ShiftLeft(v512::And(v512::ShiftRight(high, 2), three), 4));
-    out.scale[0] = out.scale[1] = v512::Multiply(d, v512::ToFloats(sc));
-    const v512::Floats product = v512::Multiply(v512::LoadHalves(header + 32), v512::ToFloats(m));
-    out.min = v512::BitsToFloats(
-        v512::Xor(v512::FloatBits(product), v512::SetWords(INT32_MIN)));
-  } else if constexpr (kType == DType::kQ6_K) {
-    for (int i = 0; i < 2; ++i) {
-      const v512::Words sc = v512::LoadSignedBytes(header + 32 + (sub * 2 + i) * 16);
-      out.scale[i] = v512::Multiply(d, v512::ToFloats(sc));
-    }
-  }
-  return out;
-}
 
 // acc = fma(f32(sum over quads [kBegin, kEnd) of code * x - correction), scale * da, acc)
 template <DType kType, int R, int kBegin, int kEnd>
@@ -156,6 +97,7 @@ void Int8Tile(const TileArgs& tile) {
 struct Core {
   static constexpr int kTileRows = 8;
   static constexpr int64_t kRowsMax = 64;
+  static constexpr int64_t kXBytesMax = kHalfSmallL2;
   static constexpr int64_t kChunk = 256;
   static constexpr int kLeafPad = 0;
   static constexpr int64_t kExpandBytes = 0;

@@ -4,8 +4,10 @@
 
 namespace weft::kernels {
 
+extern const Kernel<MatmulArgs> kMatmulInt8Amx;
 extern const Kernel<MatmulArgs> kMatmulBf16Avx512;
 extern const Kernel<MatmulArgs> kMatmulInt8Avx512;
+extern const Kernel<MatmulArgs> kMatmulAvx512;
 extern const Kernel<MatmulArgs> kMatmulAvx2;
 extern const Kernel<MatmulArgs> kMatmulInt8Avx2;
 extern const Kernel<MatmulArgs> kMatmulBlocksAvx2;
@@ -15,9 +17,9 @@ namespace {
 
 // Entries of one instruction set refuse each other's arguments, so their order among themselves is
 // free.
-constexpr std::array<const Kernel<MatmulArgs>*, 6> kMatmulKernels{
-    &kMatmulBf16Avx512, &kMatmulInt8Avx512, &kMatmulAvx2,
-    &kMatmulInt8Avx2,   &kMatmulBlocksAvx2, &kMatmulRef};
+constexpr std::array<const Kernel<MatmulArgs>*, 8> kMatmulKernels{
+    &kMatmulInt8Amx, &kMatmulBf16Avx512, &kMatmulInt8Avx512, &kMatmulAvx512,
+    &kMatmulAvx2,    &kMatmulInt8Avx2,   &kMatmulBlocksAvx2, &kMatmulRef};
 
 }  // namespace
 

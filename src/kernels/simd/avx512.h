@@ -47,6 +47,8 @@ static WEFT_INLINE Words Xor(Words a, Words b) { return _mm512_xor_si512(a, b); 
 static WEFT_INLINE Words ShiftLeft(Words a, unsigned n) { return _mm512_slli_epi32(a, n); }
 static WEFT_INLINE Words ShiftRight(Words a, unsigned n) { return _mm512_srli_epi32(a, n); }
 static WEFT_INLINE Words Subtract(Words a, Words b) { return _mm512_sub_epi32(a, b); }
+static WEFT_INLINE Words SubtractBytes(Words a, Words b) { return _mm512_sub_epi8(a, b); }
+static WEFT_INLINE void StoreWords(void* p, Words x) { _mm512_storeu_si512(p, x); }
 static WEFT_INLINE Floats ToFloats(Words a) { return _mm512_cvtepi32_ps(a); }
 static WEFT_INLINE Words FloatBits(Floats a) { return _mm512_castps_si512(a); }
 static WEFT_INLINE Floats BitsToFloats(Words a) { return _mm512_castsi512_ps(a); }
@@ -142,6 +144,15 @@ static WEFT_INLINE Words ShiftLeft(Words a, unsigned n) {
 }
 static WEFT_INLINE Words ShiftRight(Words a, unsigned n) {
   return EachWord([&](int i) { return Bits(a, i) >> n; });
+}
+static WEFT_INLINE void StoreWords(void* p, const Words& x) { std::memcpy(p, x.at, 64); }
+static WEFT_INLINE Words SubtractBytes(const Words& a, const Words& b) {
+  Words out;
+  const auto* x = reinterpret_cast<const uint8_t*>(a.at);
+  const auto* y = reinterpret_cast<const uint8_t*>(b.at);
+  auto* z = reinterpret_cast<uint8_t*>(out.at);
+  for (int i = 0; i < 64; ++i) z[i] = static_cast<uint8_t>(x[i] - y[i]);
+  return out;
 }
 static WEFT_INLINE Words Subtract(Words a, Words b) {
   return EachWord([&](int i) { return Bits(a, i) - Bits(b, i); });
