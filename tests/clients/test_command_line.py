@@ -47,6 +47,18 @@ def test_two_ranks_say_the_same_bits():
     assert answers[0]["fabric_bytes"] == 0 and answers[1]["fabric_bytes"] > 0
 
 
+def test_bench_latency_is_one_json_object():
+    done = weft("bench", "latency", "--model", model_file(), "--json", "--prefill", "8", "--repeat", "2",
+                "--batch", "1,2", "--tokens", "3")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    rows = {row["bucket"]: row for row in told["rows"]}
+    assert list(rows) == ["prefill:8", "decode:1", "decode:2"]
+    assert [len(row["ms"]) for row in rows.values()] == [2, 3, 3]
+    assert all(row["tokens_per_s"] > 0 and row["trace"]["ops"] for row in rows.values())
+    assert told["weight_bytes"] > 0 and told["limits"]["limits"] and told["limits_after"]["limits"]
+
+
 def test_a_chat_on_a_terminal_shows_loading_memory_and_remembers():
     terminal, slave = pty.openpty()
     process = subprocess.Popen([str(weft_binary()), "run", "--model", model_file(), "--max-tokens", "8"],
