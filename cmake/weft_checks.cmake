@@ -1,4 +1,4 @@
-# Checks that are not a room's tests: tidy, the tests of the tools, and the fuzz targets.
+# Checks that are not a room's tests: tidy, the tests of the tools and of the bench, and the fuzz targets.
 if(WEFT_TESTS)
   find_package(Python3 COMPONENTS Interpreter REQUIRED)
   # Only optimised objects tell something: without inlining every inline function is a weak symbol.
@@ -7,7 +7,7 @@ if(WEFT_TESTS)
     set(objects --build ${CMAKE_BINARY_DIR})
   endif()
   add_test(NAME tidy COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tools/tidy.py ${objects})
-  foreach(tool tidy run_tests)
+  foreach(tool tidy run_tests serve_overhead)
     add_test(NAME tools_${tool}
       COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/tools/${tool}_test.py)
   endforeach()

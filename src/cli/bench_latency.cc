@@ -213,12 +213,21 @@ Json ToJson(const Row& row, const MachineLimits& limits, int threads) {
   const double ns = row.median_ns();
   const Bound bound = BoundOf(row.work, limits, threads);
   Json out;
-  out.Set("bucket", row.name).Set("sequences", row.shape.sequences).Set("rows", row.shape.rows).Set("position", row.shape.position);
+  out.Set("bucket", row.name);
+  out.Set("sequences", row.shape.sequences);
+  out.Set("rows", row.shape.rows);
+  out.Set("position", row.shape.position);
   Json times{Json::Array{}};
   for (const StepTime& t : row.times) times.Push(static_cast<double>(t.ns) / 1e6);
-  out.Set("ms", std::move(times)).Set("median_ms", ns / 1e6).Set("tokens_per_s", row.tokens_per_s());
-  out.Set("gb_per_s", row.work.bytes / ns).Set("gflop_per_s", row.work.operations() / ns).Set("work", ToJson(row.work));
-  out.Set("limit_by", bound.by).Set("of_limit", bound.ns / ns).Set("host_us", row.host_ns() / 1e3);
+  out.Set("ms", std::move(times));
+  out.Set("median_ms", ns / 1e6);
+  out.Set("tokens_per_s", row.tokens_per_s());
+  out.Set("gb_per_s", row.work.bytes / ns);
+  out.Set("gflop_per_s", row.work.operations() / ns);
+  out.Set("work", ToJson(row.work));
+  out.Set("limit_by", bound.by);
+  out.Set("of_limit", bound.ns / ns);
+  out.Set("host_us", row.host_ns() / 1e3);
   out.Set("trace", ToJson(row.trace));
   return out;
 }
@@ -279,9 +288,15 @@ int Run(LatencyFlags& f) {
   if (!after.ok()) return Fail(after.status());
   if (f.json) {
     Json out;
-    out.Set("schema", "weft-latency-1").Set("model", model->name).Set("executor", (*executor)->Describe()).Set("threads", threads);
-    out.Set("weight_bytes", instance.weight_bytes()).Set("kv_bytes", instance.kv_bytes()).Set("rows", std::move(rows));
-    out.Set("limits", ToJson(*limits)).Set("limits_after", ToJson(*after));
+    out.Set("schema", "weft-latency-1");
+    out.Set("model", model->name);
+    out.Set("executor", (*executor)->Describe());
+    out.Set("threads", threads);
+    out.Set("weight_bytes", instance.weight_bytes());
+    out.Set("kv_bytes", instance.kv_bytes());
+    out.Set("rows", std::move(rows));
+    out.Set("limits", ToJson(*limits));
+    out.Set("limits_after", ToJson(*after));
     fmt::print("{}\n", DumpJson(out, {.indent = 1}));
     return 0;
   }

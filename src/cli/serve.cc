@@ -53,7 +53,6 @@ void ExitOnSignal(const sigset_t& signals, const std::atomic<bool>& stop) {
 
 void FillOptions(const ServeFlags& f, const LoadedModel& model, const plan::Executor& executor, serve::ServeOptions* s) {
   if (s->served_model_names.empty()) s->served_model_names = {model.name};
-  if (const char* key = std::getenv("VLLM_API_KEY"); key != nullptr && *key != '\0' && s->api_keys.empty()) s->api_keys = {key};
   s->version = kVersion;
   s->http.body_bytes_max = static_cast<size_t>(f.body_mib) << 20;
   s->request.request_time = std::chrono::seconds(f.request_timeout_s);
@@ -90,13 +89,16 @@ Result<int> Serve(ServeFlags& f) {
   const std::unique_ptr<std::thread, decltype(joined)> loading(&impatient, joined);
 
   WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model));
+  if (const char* key = std::getenv("VLLM_API_KEY"); key != nullptr && *key != '\0' && f.serve.api_keys.empty()) f.serve.api_keys = {key};
+  // Before the model, which takes long: who has waited for it should not hear of a taken port then.
+  WEFT_ASSIGN_OR_RETURN(serve::Listener listener, serve::Server::Bind(f.serve));
   WEFT_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(f.model, log.get()));
   if (model.tokenizer == nullptr) return Status::Invalid("{} has no tokenizer; --tokenizer names one", model.name);
   WEFT_ASSIGN_OR_RETURN(auto executor, MakeExecutor(model, std::move(exec_config), log.get()));
   WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, model.eos_ids));
   WEFT_ASSIGN_OR_RETURN(auto engine, engine::Engine::Create(std::move(engine_config), executor.get(), &clock, log.get()));
   FillOptions(f, model, *executor, &f.serve);
-  WEFT_ASSIGN_OR_RETURN(auto server, serve::Server::Create(f.serve, engine.get(), model.tokenizer.get(), model.chat_template.get(), log.get()));
+  WEFT_ASSIGN_OR_RETURN(auto server, serve::Server::Create(f.serve, std::move(listener), engine.get(), model.tokenizer.get(), model.chat_template.get(), log.get()));
 
   // The engine's loop is worker 0 of rank 0.
   std::thread loop([&engine, self = pthread_self()] {

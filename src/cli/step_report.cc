@@ -128,18 +128,29 @@ TraceReport ReportOf(const exec::StepTrace& trace, int steps, const StepShape& s
 
 Json ToJson(const Work& work) {
   Json out;
-  out.Set("bytes", work.bytes).Set("bf16", work.bf16).Set("int8", work.int8).Set("fp32", work.fp32);
+  out.Set("bytes", work.bytes);
+  out.Set("bf16", work.bf16);
+  out.Set("int8", work.int8);
+  out.Set("fp32", work.fp32);
   return out;
 }
 
 Json ToJson(const TraceReport& report) {
   Json out;
-  out.Set("steps", report.steps).Set("busy_us", report.busy_ns / 1e3).Set("wait_us", report.wait_ns / 1e3).Set("waits", report.waits);
+  out.Set("steps", report.steps);
+  out.Set("busy_us", report.busy_ns / 1e3);
+  out.Set("wait_us", report.wait_ns / 1e3);
+  out.Set("waits", report.waits);
   Json ops{Json::Array{}};
   for (const OpTime& op : report.ops) {
     Json one;
-    one.Set("op", op.op).Set("impl", op.impl).Set("count", op.count).Set("us", op.ns / 1e3).Set("wait_us", op.wait_ns / 1e3);
-    one.Set("waits", op.waits).Set("work", ToJson(op.work));
+    one.Set("op", op.op);
+    one.Set("impl", op.impl);
+    one.Set("count", op.count);
+    one.Set("us", op.ns / 1e3);
+    one.Set("wait_us", op.wait_ns / 1e3);
+    one.Set("waits", op.waits);
+    one.Set("work", ToJson(op.work));
     ops.Push(std::move(one));
   }
   out.Set("ops", std::move(ops));

@@ -57,10 +57,7 @@ class ServerImpl final : public Server {
  public:
   ServerImpl(ServeOptions options, engine::Engine* engine, const text::Tokenizer* tokenizer,
              const text::ChatTemplate* chat_template, LogSink* log)
-      : options_(std::move(options)),
-        engine_(engine),
-        log_(log),
-        tokenizer_(tokenizer) {
+      : options_(std::move(options)), engine_(engine), log_(log), tokenizer_(tokenizer) {
     PromptBuilder builder;
     builder.tokenizer = tokenizer;
     builder.chat_template = chat_template;
@@ -85,7 +82,8 @@ class ServerImpl final : public Server {
 
   ~ServerImpl() override { Shutdown(std::chrono::milliseconds(0)); }
 
-  Status Bind() {
+  Status Prepare(Listener listener) {
+    const bool loopback = listener.loopback();
     HttpHandlers handlers;
     handlers.gate = [this](const HttpRequest& request) { return router_->Gate(request); };
     handlers.handle = [this](std::shared_ptr<Exchange> exchange) {
@@ -100,15 +98,7 @@ class ServerImpl final : public Server {
       router_->Decorate(request, response);
     };
     WEFT_ASSIGN_OR_RETURN(
-        http_,
-        HttpServer::Create({.host = options_.host, .port = options_.port, .limits = options_.http},
-                           std::move(handlers), log_));
-    if (!http_->loopback() && options_.api_keys.empty() && !options_.insecure_no_auth) {
-      return Status::Invalid(
-          "--host {} can be reached from other machines and there is no --api-key; give one, or "
-          "--insecure-no-auth if everybody may ask",
-          options_.host);
-    }
+        http_, HttpServer::Create(std::move(listener), options_.http, std::move(handlers), log_));
     answers_ = std::make_unique<Answers>(Answers::Context{.http = http_.get(),
                                                           .engine = engine_,
                                                           .tokenizer = tokenizer_,
@@ -118,7 +108,7 @@ class ServerImpl final : public Server {
     router_ = std::make_unique<Router>(AccessRules{.api_keys = options_.api_keys,
                                                    .allowed_origins = options_.allowed_origins,
                                                    .host_names = options_.allowed_hosts,
-                                                   .check_host = http_->loopback()},
+                                                   .check_host = loopback},
                                        ErrorOf);
     AddRoutes();
     return Status::Ok();
@@ -335,14 +325,26 @@ void ServerImpl::Generate(std::shared_ptr<Exchange> exchange, Api api) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::Create(ServeOptions options, engine::Engine* engine,
+Result<Listener> Server::Bind(const ServeOptions& options) {
+  WEFT_ASSIGN_OR_RETURN(Listener listener, Listener::Bind(options.host, options.port));
+  if (!listener.loopback() && options.api_keys.empty() && !options.insecure_no_auth) {
+    return Status::Invalid(
+        "--host {} can be reached from other machines and there is no --api-key; give one, or "
+        "--insecure-no-auth if everybody may ask",
+        options.host);
+  }
+  return listener;
+}
+
+Result<std::unique_ptr<Server>> Server::Create(ServeOptions options, Listener listener,
+                                               engine::Engine* engine,
                                                const text::Tokenizer* tokenizer,
                                                const text::ChatTemplate* chat_template,
                                                LogSink* log) {
   WEFT_RETURN_IF_ERROR(CheckOptions(options));
   auto server =
       std::make_unique<ServerImpl>(std::move(options), engine, tokenizer, chat_template, log);
-  WEFT_RETURN_IF_ERROR(server->Bind());
+  WEFT_RETURN_IF_ERROR(server->Prepare(std::move(listener)));
   return std::unique_ptr<Server>(std::move(server));
 }
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "engine/engine.h"
+#include "serve/http/listener.h"
 #include "serve/limits.h"
 #include "serve/openai/params.h"
 
@@ -44,15 +45,20 @@ struct ServeOptions {
 
 class Server {
  public:
-  // Binds and listens, so that a taken port is an error here and not later. Everything given
-  // outlives the server; `chat_template` may be null. Errors: kInvalid naming the flag,
-  // kUnavailable for a port that is taken.
-  static Result<std::unique_ptr<Server>> Create(ServeOptions options, engine::Engine* engine,
+  // What can go wrong before there is a model: takes the port, and refuses a public host without a
+  // key. Errors: kInvalid naming the flag, kUnavailable for a port that is taken.
+  static Result<Listener> Bind(const ServeOptions& options);
+
+  // `listener` is Bind()'s for these options. Everything else given outlives the server;
+  // `chat_template` may be null. Errors: kInvalid naming the flag.
+  static Result<std::unique_ptr<Server>> Create(ServeOptions options, Listener listener,
+                                                engine::Engine* engine,
                                                 const text::Tokenizer* tokenizer,
                                                 const text::ChatTemplate* chat_template,
                                                 LogSink* log);
   virtual ~Server() = default;
 
+  // Listens and answers.
   virtual Status Start() = 0;
   virtual int port() const = 0;
   // Requests being answered.

@@ -34,22 +34,30 @@ def free_port():
         return s.getsockname()[1]
 
 
-def start(binary, model, log, extra=()):
-    port = free_port()
+def begin(binary, model, log, extra=(), port=None):
+    """The server as a process that is still loading."""
+    port = port or free_port()
     command = [str(binary), "serve", "--model", model, "--host", "127.0.0.1", "--port", str(port),
                "--served-model-name", "weft-test", *extra]
-    process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+    return Serve(port, subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+
+
+def wait_healthy(serve):
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
+        if serve.process.poll() is not None:
+            raise RuntimeError(f"{' '.join(serve.process.args)} ended with {serve.process.returncode}")
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
-            return Serve(port, process)
+            urllib.request.urlopen(f"{serve.url}/health", timeout=2).close()
+            return serve
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             time.sleep(0.1)
-    process.kill()
+    serve.process.kill()
     raise RuntimeError("the server did not become healthy")
+
+
+def start(binary, model, log, extra=()):
+    return wait_healthy(begin(binary, model, log, extra))
 
 
 def stop(serve):

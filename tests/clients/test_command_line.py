@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from conftest import model_file, start, weft_binary
+from conftest import begin, model_file, start, stop, wait_healthy, weft_binary
 
 
 def weft(*words, timeout=120):
@@ -45,6 +45,18 @@ def test_two_ranks_say_the_same_bits():
     for key in ("token_ids", "text", "logits_hash", "logprobs", "finish_reason"):
         assert answers[0][key] == answers[1][key], key
     assert answers[0]["fabric_bytes"] == 0 and answers[1]["fabric_bytes"] > 0
+
+
+def test_bench_latency_is_one_json_object():
+    done = weft("bench", "latency", "--model", model_file(), "--json", "--prefill", "8", "--repeat", "2",
+                "--batch", "1,2", "--tokens", "3")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    rows = {row["bucket"]: row for row in told["rows"]}
+    assert list(rows) == ["prefill:8", "decode:1", "decode:2"]
+    assert [len(row["ms"]) for row in rows.values()] == [2, 3, 3]
+    assert all(row["tokens_per_s"] > 0 and row["trace"]["ops"] for row in rows.values())
+    assert told["weight_bytes"] > 0 and told["limits"]["limits"] and told["limits_after"]["limits"]
 
 
 def test_a_chat_on_a_terminal_shows_loading_memory_and_remembers():
@@ -82,13 +94,34 @@ def test_wrong_words_exit_with_2_and_say_which(words, said):
     assert done.returncode == 2 and said in done.stderr and done.stdout == "", done
 
 
-def test_a_taken_port_is_named():
+@pytest.mark.parametrize("model", [None, "/no/such/model.gguf"])
+def test_a_taken_port_is_found_before_the_model_is_loaded(model):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = str(taken.getsockname()[1])
-        done = weft("serve", "--model", model_file(), "--port", port)
-    assert done.returncode == 1 and f"--port {port}" in done.stderr, done.stderr
+        port = taken.getsockname()[1]
+        done = weft("serve", "--model", model or model_file(), "--port", str(port))
+    assert done.returncode == 1 and f"127.0.0.1:{port}" in done.stderr and "--port" in done.stderr, done.stderr
+    assert "weights" not in done.stderr and "model" not in done.stderr, done.stderr
+
+
+def test_a_port_is_held_while_the_model_is_loaded(tmp_path):
+    with (tmp_path / "log").open("wb") as log:
+        first = begin(weft_binary(), model_file(), log)
+        # To try the port would take it away for a moment; the first line of loading comes after it is held.
+        while "weights" not in (tmp_path / "log").read_text():
+            assert first.process.poll() is None
+        done = weft("serve", "--model", "/no/such/model.gguf", "--port", str(first.port))
+        assert done.returncode == 1 and f"127.0.0.1:{first.port}" in done.stderr, done.stderr
+        assert stop(wait_healthy(first)) == 0
+        # It can be had again at once, though a client was connected a moment ago.
+        again = begin(weft_binary(), model_file(), log, port=first.port)
+        assert stop(wait_healthy(again)) == 0
+
+
+def test_a_public_host_without_a_key_is_refused_before_the_model_is_loaded():
+    done = weft("serve", "--model", "/no/such/model.gguf", "--host", "0.0.0.0", "--port", "0")
+    assert done.returncode == 1 and "--api-key" in done.stderr and "model" not in done.stderr, done.stderr
 
 
 def test_a_truncated_file_is_refused(tmp_path):

@@ -35,13 +35,20 @@ def metric(server, name):
     return sum(values)
 
 
-def wait_until_idle(server, seconds=20):
+def wait_until(holds, what, seconds=20):
+    """Metrics are published at the end of a step, a moment after a client has heard of its tokens."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if metric(server, "vllm:num_requests_running") + metric(server, "vllm:num_requests_waiting") == 0:
-            return
+    while not holds():
+        assert time.monotonic() < deadline, what
         time.sleep(0.05)
-    pytest.fail("requests are still running")
+
+
+def unfinished(server):
+    return metric(server, "vllm:num_requests_running") + metric(server, "vllm:num_requests_waiting")
+
+
+def wait_until_idle(server):
+    wait_until(lambda: unfinished(server) == 0, "requests are still running")
 
 
 # --- models -------------------------------------------------------------------------------------
@@ -224,6 +231,7 @@ def test_closing_a_stream_frees_the_request(client, server):
     stream = client.completions.create(model=server.model, prompt="Tell me everything.", stream=True,
                                        max_tokens=400, extra_body={"ignore_eos": True})
     next(iter(stream))
+    wait_until(lambda: unfinished(server) == 1, "the request has never run")
     stream.close()
     wait_until_idle(server)
     assert metric(server, "weft:http_disconnects_total") == gone + 1
@@ -234,7 +242,9 @@ def test_metrics_count_what_was_done(client, server):
     before = metric(server, "vllm:generation_tokens_total")
     answer = client.completions.create(model=server.model, prompt="x", max_tokens=5,
                                        extra_body={"ignore_eos": True})
-    assert metric(server, "vllm:generation_tokens_total") == before + answer.usage.completion_tokens
+    expected = before + answer.usage.completion_tokens
+    wait_until(lambda: metric(server, "vllm:generation_tokens_total") >= expected, "the tokens are not counted")
+    assert metric(server, "vllm:generation_tokens_total") == expected
     assert metric(server, "vllm:time_to_first_token_seconds_count") > 0
 
 

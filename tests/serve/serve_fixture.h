@@ -33,8 +33,10 @@ class TestServer {
     template_ = std::make_unique<text::ChatTemplate>(std::move(*parsed));
     options.port = 0;
     if (options.served_model_names.empty()) options.served_model_names = {"tiny", "alias"};
-    auto made =
-        Server::Create(std::move(options), engine_.get(), tokenizer_.get(), template_.get(), &log_);
+    auto listener = Server::Bind(options);
+    EXPECT_TRUE(listener.ok()) << listener.status().message();
+    auto made = Server::Create(std::move(options), std::move(*listener), engine_.get(),
+                               tokenizer_.get(), template_.get(), &log_);
     EXPECT_TRUE(made.ok()) << made.status().message();
     server_ = std::move(*made);
     EXPECT_TRUE(server_->Start().ok());

@@ -195,18 +195,14 @@ TEST(Service, KeysDoNotShareThePrefixCache) {
 }
 
 TEST(Service, APublicAddressNeedsAKey) {
-  FakeEngine engine;
-  const auto tokenizer = MakeTinyTokenizer();
-  NullLog log;
   ServeOptions options;
   options.host = "0.0.0.0";
   options.port = 0;
-  options.served_model_names = {"m"};
-  const auto refused = Server::Create(options, &engine, tokenizer.get(), nullptr, &log);
+  const auto refused = Server::Bind(options);
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.status().message().find("--api-key"), std::string::npos);
   options.insecure_no_auth = true;
-  EXPECT_TRUE(Server::Create(options, &engine, tokenizer.get(), nullptr, &log).ok());
+  EXPECT_TRUE(Server::Bind(options).ok());
 }
 
 TEST(Service, TokenizeAndDetokenizeAreInverse) {

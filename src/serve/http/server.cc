@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -32,34 +31,6 @@ using std::chrono::milliseconds;
 // Descriptors that stay free for files and for the ranks.
 constexpr size_t kReservedDescriptors = 64;
 
-// Closes on leaving its scope.
-struct OwnedFd {
-  int fd = -1;
-  OwnedFd() = default;
-  explicit OwnedFd(int f) : fd(f) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  OwnedFd& operator=(OwnedFd&&) = delete;
-  ~OwnedFd() {
-    if (fd >= 0) close(fd);
-  }
-};
-
-struct Listener {
-  OwnedFd socket;
-  int port = 0;
-  bool ipv6 = false;
-  bool loopback = false;
-};
-
-bool IsLoopback(const sockaddr* address) {
-  if (address->sa_family == AF_INET) {
-    const auto* four = reinterpret_cast<const sockaddr_in*>(address);
-    return (ntohl(four->sin_addr.s_addr) >> 24) == 127;
-  }
-  const auto& six = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
-}
-
 std::string AddressText(const sockaddr* address) {
   char text[INET6_ADDRSTRLEN] = "";
   if (address->sa_family == AF_INET) {
@@ -72,60 +43,17 @@ std::string AddressText(const sockaddr* address) {
   return text;
 }
 
-Result<Listener> Listen(const std::string& host, int port) {
-  if (port < 0 || port > 65535) return Status::Invalid("--port {} is not in 0..65535", port);
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints,
-                  &found) != 0) {
-    return Status::Invalid("--host '{}' is no address or name of this machine", host);
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
-  int last_error = 0;
-  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
-    Listener out;
-    out.socket.fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (out.socket.fd < 0) {
-      last_error = errno;
-      continue;
-    }
-    const int one = 1;
-    setsockopt(out.socket.fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (bind(out.socket.fd, a->ai_addr, a->ai_addrlen) != 0 || listen(out.socket.fd, 4096) != 0) {
-      last_error = errno;
-      continue;
-    }
-    sockaddr_storage bound{};
-    socklen_t size = sizeof(bound);
-    getsockname(out.socket.fd, reinterpret_cast<sockaddr*>(&bound), &size);
-    out.ipv6 = bound.ss_family == AF_INET6;
-    out.port = ntohs(out.ipv6 ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
-                              : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
-    out.loopback = IsLoopback(reinterpret_cast<const sockaddr*>(&bound));
-    return out;
-  }
-  return Status::Unavailable("cannot listen on --host {} --port {}: {}", host, port,
-                             std::strerror(last_error));
-}
-
 class HttpServerImpl final : public HttpServer {
  public:
-  HttpServerImpl(HttpOptions options, HttpHandlers handlers, Listener listener, LogSink* log)
-      : options_(std::move(options)),
-        listener_(std::move(listener)),
-        loop_(1),
-        acceptor_(loop_),
-        log_(log) {
+  HttpServerImpl(Listener listener, const HttpLimits& limits, HttpHandlers handlers, LogSink* log)
+      : listener_(std::move(listener)), loop_(1), acceptor_(loop_), log_(log) {
     context_.loop = &loop_;
-    context_.limits = options_.limits;
+    context_.limits = limits;
     context_.handlers = std::move(handlers);
     context_.log = log;
     context_.scratch.resize(64u << 10);
     if (getrandom(&context_.id_salt, sizeof(context_.id_salt), 0) < 0) context_.id_salt = 0;
-    connections_max_ = options_.limits.connections_max;
+    connections_max_ = limits.connections_max;
     rlimit files{};
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY) {
       const size_t usable =
@@ -138,7 +66,8 @@ class HttpServerImpl final : public HttpServer {
 
   Status Start() override {
     if (thread_.joinable()) return Status::Invalid("the HTTP server was started before");
-    acceptor_.assign(std::exchange(listener_.socket.fd, -1));
+    WEFT_RETURN_IF_ERROR(listener_.Listen());
+    acceptor_.assign(listener_.Release());
     thread_ = std::thread([this] {
       auto keep = asio::make_work_guard(loop_);
       WaitForConnection();
@@ -147,8 +76,7 @@ class HttpServerImpl final : public HttpServer {
     return Status::Ok();
   }
 
-  int port() const override { return listener_.port; }
-  bool loopback() const override { return listener_.loopback; }
+  int port() const override { return listener_.port(); }
 
   void Post(std::function<void()> task) override { asio::post(loop_, std::move(task)); }
 
@@ -245,7 +173,7 @@ class HttpServerImpl final : public HttpServer {
       std::string from;
       if (!IsLoopback(address)) {
         from = AddressText(address);
-        if (per_address_[from] >= options_.limits.connections_per_address_max) {
+        if (per_address_[from] >= context_.limits.connections_per_address_max) {
           close(fd);
           continue;
         }
@@ -267,7 +195,6 @@ class HttpServerImpl final : public HttpServer {
     }
   }
 
-  HttpOptions options_;
   Listener listener_;
   size_t connections_max_ = 0;
   SessionContext context_;
@@ -283,12 +210,11 @@ class HttpServerImpl final : public HttpServer {
 
 }  // namespace
 
-Result<std::unique_ptr<HttpServer>> HttpServer::Create(HttpOptions options, HttpHandlers handlers,
-                                                       LogSink* log) {
-  WEFT_ASSIGN_OR_RETURN(Listener listener, Listen(options.host, options.port));
+Result<std::unique_ptr<HttpServer>> HttpServer::Create(Listener listener, const HttpLimits& limits,
+                                                       HttpHandlers handlers, LogSink* log) {
   try {
     return std::unique_ptr<HttpServer>(
-        new HttpServerImpl(std::move(options), std::move(handlers), std::move(listener), log));
+        new HttpServerImpl(std::move(listener), limits, std::move(handlers), log));
   } catch (const std::exception&) {
     return Status::Unavailable("the HTTP server could not set up its event loop");
   }

@@ -3,7 +3,7 @@
 // back by Post(). So /health answers while a prompt of a megabyte is tokenised.
 //
 // Thread: Create, Start, Drain, Stop by the owner; Post and port by any; handlers run on the loop.
-// Boost is behind server.cc and session.cc alone.
+// Boost is behind the .cc files of http/ and connection.h.
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "serve/http/exchange.h"
+#include "serve/http/listener.h"
 #include "serve/limits.h"
 
 namespace weft::serve {
@@ -29,24 +30,16 @@ struct HttpHandlers {
   std::function<void(const HttpRequest&, HttpResponse*)> decorate;
 };
 
-struct HttpOptions {
-  std::string host = "127.0.0.1";
-  int port = 8000;  // 0: any free one
-  HttpLimits limits;
-};
-
 class HttpServer {
  public:
-  // Binds and listens. Errors: kInvalid for a host that is no address or name of this machine,
-  // kUnavailable if the port is taken. `log` outlives the server.
-  static Result<std::unique_ptr<HttpServer>> Create(HttpOptions options, HttpHandlers handlers,
-                                                    LogSink* log);
+  // `listener` is bound. `log` outlives the server. Errors: kUnavailable.
+  static Result<std::unique_ptr<HttpServer>> Create(Listener listener, const HttpLimits& limits,
+                                                    HttpHandlers handlers, LogSink* log);
   virtual ~HttpServer() = default;
 
-  // Starts the loop's thread and accepts.
+  // Listens, starts the loop's thread and accepts.
   virtual Status Start() = 0;
   virtual int port() const = 0;
-  virtual bool loopback() const = 0;
 
   virtual void Post(std::function<void()> task) = 0;
   virtual void After(std::chrono::milliseconds delay, std::function<void()> task) = 0;

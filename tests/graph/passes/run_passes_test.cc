@@ -3,6 +3,8 @@
 // nowhere else.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "graph/meaning.h"
 #include "graph/text.h"
 #include "graph/verify.h"
@@ -136,6 +138,17 @@ TEST(InsertCollectives, ReducesWhatIsInPartsAndGathersWhatIsReadWhole) {
   EXPECT_EQ(Count(greedy, Op::kAllGather), 0) << "argmax reads its shard";
   const Graph both = test::Placed(test::DecoderHead({}, true, true), 2);
   EXPECT_EQ(Count(both, Op::kAllGather), 1) << "one gather serves the sampler and the hash";
+}
+
+TEST(Passes, HaveAPageEach) {
+  for (const Pass& pass : AllPasses()) {
+    const std::string ending = "-" + std::string(pass.name) + ".md";
+    int pages = 0;
+    for (const auto& file : std::filesystem::directory_iterator(WEFT_SOURCE_DIR "/docs/optimisations")) {
+      pages += file.path().filename().string().ends_with(ending);
+    }
+    EXPECT_EQ(pages, 1) << "docs/optimisations/NN" << ending << " (docs/how_to/pass.md, step 5)";
+  }
 }
 
 TEST(Frame, ASwitchThatIsOffLeavesNoTrace) {

@@ -33,7 +33,9 @@ class EchoServer {
       return HttpResponse{.status = status, .body = std::string(message)};
     };
     handlers.decorate = [](const HttpRequest&, HttpResponse*) {};
-    auto made = HttpServer::Create({.port = 0, .limits = limits}, std::move(handlers), &log_);
+    auto listener = Listener::Bind("127.0.0.1", 0);
+    EXPECT_TRUE(listener.ok()) << listener.status().message();
+    auto made = HttpServer::Create(std::move(*listener), limits, std::move(handlers), &log_);
     EXPECT_TRUE(made.ok()) << made.status().message();
     http_ = std::move(*made);
     EXPECT_TRUE(http_->Start().ok());

@@ -40,14 +40,5 @@ TEST(HttpServer, MoreConnectionsThanAllowedWaitTheirTurn) {
   EXPECT_EQ(third.Read().body, "/3:");
 }
 
-TEST(HttpServer, ATakenPortIsAClearError) {
-  EchoServer server;
-  NullLog log;
-  const auto second = HttpServer::Create({.port = server.port()}, {}, &log);
-  ASSERT_FALSE(second.ok());
-  EXPECT_EQ(second.status().code(), StatusCode::kUnavailable);
-  EXPECT_FALSE(HttpServer::Create({.host = "no.such.host.invalid", .port = 0}, {}, &log).ok());
-}
-
 }  // namespace
 }  // namespace weft::serve
