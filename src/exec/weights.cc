@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <thread>
 
 #include "base/check.h"
@@ -31,6 +32,8 @@ struct Job {
   const models::WeightSource* source;
   int64_t n_begin, n_count, k_begin, k_count, row_bytes;
   std::byte* to;
+  std::atomic<int>* left;  // jobs of this tensor that are not done
+  int k_leaves;
 };
 
 void Pack(const Job& job) {
@@ -44,6 +47,19 @@ void Pack(const Job& job) {
       rows[i] = tensor.data + job.source->FileRow(job.n_begin + n + i) * job.row_bytes;
     }
     kernels::PackPanel(tensor.dtype, rows, count, job.k_begin, job.k_count, to);
+  }
+}
+
+// The file's pages go as soon as they are packed, or loading would need room for the weights twice:
+// those of whole rows at once, those of a tensor that is cut along K when its last leaf is packed. (A
+// row order never leaves its leaf.)
+void DropSource(const io::Checkpoint& checkpoint, const Job& job) {
+  const io::Tensor& tensor = *job.source->tensor;
+  const bool last = job.left->fetch_sub(1, std::memory_order_acq_rel) == 1;
+  if (job.k_leaves == 1) {
+    checkpoint.DropPages(tensor.data + job.n_begin * job.row_bytes, job.n_count * job.row_bytes);
+  } else if (last) {
+    checkpoint.DropPages(tensor);
   }
 }
 
@@ -95,14 +111,16 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
   WEFT_ASSIGN_OR_RETURN(weights->memory_, device::Memory::Allocate(total, device::kAnyNode, "weights"));
 
   std::vector<Job> jobs;
+  std::deque<std::atomic<int>> left;
   for (auto& [name, offset] : offsets) {
     Matrix& m = weights->matrices_.find(name)->second;
+    left.emplace_back(m.n_leaves.count() * m.k_leaves.count());
     std::byte* to = weights->memory_.data() + offset;
     for (int n = 0; n < m.n_leaves.count(); ++n) {
       for (int k = 0; k < m.k_leaves.count(); ++k) {
         const int64_t panel_bytes = kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
         jobs.push_back({&sources[name], m.n_leaves.start(n), m.n_leaves.width(n), m.k_leaves.start(k),
-                        m.k_leaves.width(k), BytesOf(m.dtype, m.k), to});
+                        m.k_leaves.width(k), BytesOf(m.dtype, m.k), to, &left.back(), m.k_leaves.count()});
         std::vector<const std::byte*>& panels = m.panels.emplace_back();
         for (int64_t p = 0; p < PanelsOf(m.n_leaves.width(n)); ++p, to += panel_bytes) panels.push_back(to);
       }
@@ -114,6 +132,7 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
   const auto work = [&](bool reports) {
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < jobs.size();) {
       Pack(jobs[i]);
+      DropSource(checkpoint, jobs[i]);
       const int64_t bytes = PanelsOf(jobs[i].n_count) * kernels::PanelBytes(jobs[i].source->tensor->dtype, jobs[i].k_count);
       done.fetch_add(bytes, std::memory_order_relaxed);
       if (reports && progress) progress(done.load(std::memory_order_relaxed), total);
@@ -124,7 +143,6 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
   work(true);
   for (std::thread& t : helpers) t.join();
   if (progress) progress(total, total);
-  for (const auto& [name, source] : sources) checkpoint.DropPages(*source.tensor);
   return weights;
 }
 

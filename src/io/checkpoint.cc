@@ -87,11 +87,9 @@ const Tensor* Checkpoint::Find(std::string_view name) const {
   return found == names_.end() ? nullptr : &tensors_[found->second];
 }
 
-void Checkpoint::DropPages(const Tensor& tensor) const {
+void Checkpoint::DropPages(const std::byte* data, int64_t bytes) const {
   for (const Mapping& mapping : mappings_) {
-    if (mapping.Contains(tensor.data) && mapping.Contains(tensor.data + tensor.bytes)) {
-      return mapping.Drop(tensor.data, tensor.bytes);
-    }
+    if (mapping.Contains(data) && mapping.Contains(data + bytes)) return mapping.Drop(data, bytes);
   }
 }
 

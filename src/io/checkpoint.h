@@ -41,8 +41,9 @@ class Checkpoint {
   // The (first) file's metadata, for the tokenizer; nullptr if the format is another.
   const Gguf* gguf() const { return gguf_.empty() ? nullptr : &gguf_.front(); }
 
-  // Gives back the memory that reading a tensor has filled, once it is repacked.
-  void DropPages(const Tensor& tensor) const;
+  // Gives back the memory that reading a tensor, or a part of one, has filled, once it is repacked.
+  void DropPages(const Tensor& tensor) const { DropPages(tensor.data, tensor.bytes); }
+  void DropPages(const std::byte* data, int64_t bytes) const;
 
  private:
   Checkpoint() = default;

@@ -53,6 +53,8 @@ TEST(Checkpoint, DroppedPagesComeBackAlike) {
   std::vector<std::byte> before(tensor.data, tensor.data + tensor.bytes);
   c->DropPages(tensor);
   EXPECT_EQ(std::memcmp(before.data(), tensor.data, before.size()), 0);
+  c->DropPages(tensor.data + 3, tensor.bytes - 3);
+  EXPECT_EQ(std::memcmp(before.data(), tensor.data, before.size()), 0);
 }
 
 TEST(Checkpoint, OpensADirectoryWithOneFile) {
