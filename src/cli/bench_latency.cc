@@ -10,6 +10,7 @@
 #include "cli/load.h"
 #include "cli/machine_limits.h"
 #include "cli/step_report.h"
+#include "device/affinity.h"
 #include "exec/rank_executor.h"
 
 namespace weft::cli {
@@ -273,14 +274,18 @@ int Run(LatencyFlags& f) {
     if (f.by_op) PrintOps(*row, *limits, threads);
     return Status::Ok();
   };
-  for (int tokens : f.prefill) {
-    if (tokens == 0) continue;
-    if (const Status status = show(latency.Prefill(tokens)); !status.ok()) return Fail(status);
-  }
-  for (int batch : f.batch) {
-    for (int depth : f.depth) {
-      if (batch == 0) continue;
-      if (const Status status = show(latency.Decode(batch, depth)); !status.ok()) return Fail(status);
+  {
+    const device::ScopedAffinity affinity;
+    if (const Status pinned = (*executor)->PinCaller(); !pinned.ok()) return Fail(pinned);
+    for (int tokens : f.prefill) {
+      if (tokens == 0) continue;
+      if (const Status status = show(latency.Prefill(tokens)); !status.ok()) return Fail(status);
+    }
+    for (int batch : f.batch) {
+      for (int depth : f.depth) {
+        if (batch == 0) continue;
+        if (const Status status = show(latency.Decode(batch, depth)); !status.ok()) return Fail(status);
+      }
     }
   }
   // The machine may have changed meanwhile: say what it could do at the end as well.

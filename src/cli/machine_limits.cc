@@ -1,7 +1,6 @@
 #include "cli/machine_limits.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <fstream>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "comm/fabric.h"
 #include "comm/roots.h"
+#include "device/affinity.h"
 #include "device/memory.h"
 #include "device/team.h"
 #include "device/topology.h"
@@ -44,14 +44,9 @@ class Bench {
     options.workers = threads;
     for (int w = 0; w < threads; ++w) options.cpus.push_back(topology.cores[w].cpu);
     WEFT_ASSIGN_OR_RETURN(bench->team_, device::Team::Create(std::move(options)));
-    // The caller gets its CPUs back: whoever measures again, or goes on to other work, needs them.
-    bench->pinned_ = sched_getaffinity(0, sizeof bench->before_, &bench->before_) == 0;
     WEFT_RETURN_IF_ERROR(bench->team_->PinCaller());
     bench->barrier_ = std::make_unique<device::Barrier>(threads, device::Barrier::Options{});
     return bench;
-  }
-  ~Bench() {
-    if (pinned_) sched_setaffinity(0, sizeof before_, &before_);
   }
   // Seconds of work(worker) on all workers, from the first start to the last end, many times.
   template <typename F>
@@ -83,8 +78,7 @@ class Bench {
   int threads_ = 1;
   std::unique_ptr<device::Team> team_;
   std::unique_ptr<device::Barrier> barrier_;
-  cpu_set_t before_;
-  bool pinned_ = false;
+  device::ScopedAffinity affinity_;  // who measures again, or goes on to other work, needs its CPUs
 };
 
 Limit Rate(const std::string& name, int threads, double work, const std::vector<double>& seconds, const std::string& unit,

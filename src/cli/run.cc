@@ -23,6 +23,7 @@ Status Run(const RunFlags& f) {
   WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model));
   WEFT_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(f.model, log.get()));
   WEFT_ASSIGN_OR_RETURN(const auto executor, MakeExecutor(model, std::move(exec_config), log.get()));
+  WEFT_RETURN_IF_ERROR(executor->PinCaller());
   WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, model.eos_ids));
   WEFT_ASSIGN_OR_RETURN(const auto engine, engine::Engine::Create(std::move(engine_config), executor.get(), &clock, log.get()));
   Session session(f, model, executor.get(), engine.get());

@@ -101,7 +101,8 @@ Result<int> Serve(ServeFlags& f) {
   WEFT_ASSIGN_OR_RETURN(auto server, serve::Server::Create(f.serve, std::move(listener), engine.get(), model.tokenizer.get(), model.chat_template.get(), log.get()));
 
   // The engine's loop is worker 0 of rank 0.
-  std::thread loop([&engine, self = pthread_self()] {
+  std::thread loop([&engine, &executor, &log, self = pthread_self()] {
+    if (Status pinned = executor->PinCaller(); !pinned.ok()) log->Warning("not pinned: {}", pinned.message());
     engine->Run();
     if (!engine->Health().ok()) pthread_kill(self, kEngineEnded);
   });

@@ -99,6 +99,7 @@ class RankExecutor final : public InstanceExecutor {
     return fmt::format("{}: {} rank{} x {} worker{}, schedule plain", instance_->bodies_target(), ranks, ranks == 1 ? "" : "s", workers, workers == 1 ? "" : "s");
   }
 
+  Status PinCaller() override { return team_->PinCaller(); }
   void set_trace(StepTrace* trace) { trace_ = trace; }
 
  protected:

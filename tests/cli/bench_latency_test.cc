@@ -1,0 +1,71 @@
+#include "cli/bench_latency.h"
+
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+
+#include "base/json.h"
+
+namespace weft::cli {
+namespace {
+
+constexpr const char* kModel = " --model " WEFT_TESTS_DIR "/models/data/llama_tied_4h2_bf16";
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+Outcome RunLatency(const std::string& arguments) {
+  CLI::App app;
+  const Command run = AddBenchLatency(app);
+  app.parse(arguments + kModel);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = run();
+  std::string out = testing::internal::GetCapturedStdout();
+  return {code, std::move(out), testing::internal::GetCapturedStderr()};
+}
+
+TEST(BenchLatency, TellsEachBucketAsJson) {
+  const Outcome o = RunLatency("--json --threads 1 --prefill 7 --batch 1,3 --depth 0,5 --tokens 3 --repeat 2 --max-model-len 64");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto json = ParseJson(o.out);
+  ASSERT_TRUE(json.ok()) << json.status().message() << o.out;
+  const Json::Array& rows = json->Find("rows")->as_array();
+  ASSERT_EQ(rows.size(), 5u);
+  const std::vector<std::pair<int64_t, int64_t>> shapes{{1, 7}, {1, 1}, {1, 1}, {3, 1}, {3, 1}};
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].Find("sequences")->as_int(), shapes[i].first);
+    EXPECT_EQ(rows[i].Find("rows")->as_int(), shapes[i].second);
+    EXPECT_EQ(rows[i].Find("ms")->as_array().size(), i == 0 ? 2u : 3u);
+    const double median = rows[i].Find("median_ms")->as_double();
+    EXPECT_GT(median, 0);
+    EXPECT_NEAR(rows[i].Find("tokens_per_s")->as_double() * median, 1000.0 * static_cast<double>(shapes[i].first * shapes[i].second), 1e-6);
+    EXPECT_FALSE(rows[i].Find("trace")->Find("ops")->as_array().empty());
+  }
+  EXPECT_NE(json->Find("limits_after"), nullptr);
+}
+
+TEST(BenchLatency, PrintsATableAndWhereTheTimeGoes) {
+  const Outcome o = RunLatency("--threads 1 --prefill 0 --batch 2 --tokens 2 --by-op --max-model-len 64");
+  ASSERT_EQ(o.code, 0) << o.err;
+  for (const char* word : {"decode:2", "of limit", "matmul gate", "attention", "limits, before and after:"}) {
+    EXPECT_NE(o.out.find(word), std::string::npos) << word << "\n" << o.out;
+  }
+  EXPECT_EQ(o.out.find("prefill:"), std::string::npos) << "0 asks for none";
+}
+
+TEST(BenchLatency, NamesTheFlagAndItsBound) {
+  for (const auto& [arguments, words] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"--prefill 65 --max-model-len 64", {"--prefill 65", "64 positions", "--max-model-len"}},
+           {"--prefill 0 --depth 60 --max-model-len 64", {"--depth 60", "64 positions"}},
+           {"--prefill 0 --batch -1", {"--batch -1"}},
+           {"--profile /nowhere.json", {"/nowhere.json"}}}) {
+    const Outcome o = RunLatency("--threads 1 " + arguments);
+    EXPECT_EQ(o.code, 1) << arguments;
+    for (const std::string& word : words) EXPECT_NE(o.err.find(word), std::string::npos) << word << "\n" << o.err;
+  }
+}
+
+}  // namespace
+}  // namespace weft::cli
