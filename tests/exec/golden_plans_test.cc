@@ -4,15 +4,13 @@
 //   WEFT_UPDATE_PLANS=1 weft_exec_test --gtest_filter='*GoldenPlans*'     writes them anew
 #include <gtest/gtest.h>
 
-#include <fstream>
-
 #include "exec/cpu_target.h"
 #include "graph/builder.h"
 #include "graph/passes/pass.h"
 #include "models/model.h"
 #include "plan/plan.h"
+#include "support/golden_text.h"
 #include "support/sparse_checkpoint.h"
-#include "support/text_diff.h"
 
 namespace weft::exec {
 namespace {
@@ -82,13 +80,7 @@ class PlanPrinter {
   CpuTarget target_;
 };
 
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 TEST(GoldenPlans, AreTheOnesUnderReview) {
-  const bool update = std::getenv("WEFT_UPDATE_PLANS") != nullptr;
   for (const std::string model :
        {"llama_tied_4h2_bf16", "qwen3_bias_8h8_mixed", "smollm2_two_layers"}) {
     const support::SparseCheckpoint checkpoint =
@@ -101,13 +93,7 @@ TEST(GoldenPlans, AreTheOnesUnderReview) {
                                print.Head("head:4", 4, HeadMode::kGreedy, false) +
                                print.Head("head:4, logits hashed", 4, HeadMode::kGreedy, true) +
                                print.Head("head:4, sampled", 4, HeadMode::kSample, false);
-      const std::string path = fmt::format("{}/plans/{}.tp{}.txt", WEFT_TESTS_DIR, model, ranks);
-      if (update) std::ofstream(path, std::ios::binary) << text;
-      const std::string diff = support::Diff(ReadText(path), text);
-      EXPECT_TRUE(diff.empty())
-          << path << " (-) is not the plan of today (+). If it should be: "
-          << "WEFT_UPDATE_PLANS=1 weft_exec_test --gtest_filter='*GoldenPlans*'\n"
-          << diff;
+      support::ExpectGolden(fmt::format("plans/{}.tp{}.txt", model, ranks), text);
     }
   }
 }
