@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "exec/rank_executor.h"
+#include "graph/ops_page.h"
 #include "graph/passes/pass.h"
 
 namespace weft::cli {
@@ -14,7 +15,7 @@ namespace {
 struct ExplainFlags {
   ModelFlags model;
   std::string bucket = "decode:1";
-  bool graph = false;
+  bool graph = false, ops = false;
 };
 
 int Fail(const Status& status) {
@@ -23,6 +24,10 @@ int Fail(const Status& status) {
 }
 
 int Explain(const ExplainFlags& f) {
+  if (f.ops) {
+    fmt::print("{}", graph::OpsPage());
+    return 0;
+  }
   const std::unique_ptr<LogSink> log = MakeLog(true);
   const size_t colon = f.bucket.find(':');
   const std::string kind = f.bucket.substr(0, colon);
@@ -53,6 +58,7 @@ Command AddExplain(CLI::App& app) {
   AddModelFlags(app, &flags->model);
   app.add_option("--bucket", flags->bucket, "decode:4, prefill:512, mixed:100 or head:8")->type_name("KIND:ROWS")->capture_default_str();
   app.add_flag("--graph", flags->graph, "print the graph too");
+  app.add_flag("--ops", flags->ops, "print the table of ops (docs/ops.md) and nothing else");
   return [flags] { return Explain(*flags); };
 }
 

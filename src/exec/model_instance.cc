@@ -118,6 +118,9 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   hidden_bytes_ = checkpoint.config().hidden_size * FactsOf(config_.model_dtype).block_bytes;
 
   WEFT_ASSIGN_OR_RETURN(const Graph body, model.build_body(checkpoint, options));
+  WEFT_ASSIGN_OR_RETURN(const Graph any_head, model.build_head(checkpoint, options, {}));
+  const Graph* read[] = {&body, &any_head};
+  WEFT_RETURN_IF_ERROR(models::CheckAllUsed(checkpoint, read));
   WEFT_ASSIGN_OR_RETURN(const Graph placed, graph::InsertCollectives(graph::Expand(body, expand), mesh));
   for (const Bucket& bucket : plan::Ladder(Bucket::Kind::kBody, config_.tokens_max)) {
     WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, plan::Compile(placed, bucket, target, config_.compile));

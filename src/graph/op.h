@@ -19,22 +19,13 @@ enum class Op : uint8_t {
   kCount,
 };
 
-// How an op's output placement follows from its inputs', one mesh axis at a time.
+// How an op's output placement follows from its inputs', one mesh axis at a time; in words: TextOf().
 enum class PlaceRule : uint8_t {
-  kIntention,    // not placed before expand()
-  kElementwise,  // all operands alike, R or S(any); the output likewise
-  kTokenwise,    // R or S(0) only: reads whole rows
-  kMatmul,       // x R, w S(0): S(1) | x S(1), w S(1): P | x R or S(0), w R: x's
-  kFinish,       // P on axes of one rank only: R
-  kHeads,        // attention, rope, kv_write: R or S(1) over heads, all operands alike
-  kEmbed,        // reads the owner's leaf in place: R
-  kWholeRow,     // R only
-  kArgmax,       // logits S(1) or R: (value, index) pairs, P for S(1)
-  kAllReduce,    // P: R
-  kReduceScatter,  // P: S(0)
-  kAllGather,    // S(d): R
-  kAllToAll,     // S(a): S(b)
+  kIntention, kElementwise, kTokenwise, kMatmul, kFinish, kHeads, kEmbed, kWholeRow, kArgmax,
+  kAllReduce, kReduceScatter, kAllGather, kAllToAll,
 };
+
+std::string_view TextOf(PlaceRule rule);
 
 struct OpFacts {
   Op op;

@@ -80,6 +80,25 @@ const OpFacts& FactsOf(Op op) {
   return kOps[static_cast<size_t>(op)];
 }
 
+std::string_view TextOf(PlaceRule rule) {
+  switch (rule) {
+    case R::kIntention: return "none before it is expanded";
+    case R::kElementwise: return "all operands alike, R or S(any): the same";
+    case R::kTokenwise: return "whole rows, R or S(0): the same; rms_norm per head also S(1), cut between heads";
+    case R::kMatmul: return "x R, w S(0): S(1); x S(1), w S(1): P; x R or S(0), w R: as x";
+    case R::kFinish: return "P on axes of one rank, or R: R";
+    case R::kHeads: return "all operands alike, R or S(1) over heads: the same; rope also S(0)";
+    case R::kEmbed: return "w R or S(0), the owner's leaf is read in place: R";
+    case R::kWholeRow: return "R: R";
+    case R::kArgmax: return "R: R; S(1): P";
+    case R::kAllReduce: return "P: R";
+    case R::kReduceScatter: return "P: S(0)";
+    case R::kAllGather: return "S(d): R";
+    case R::kAllToAll: return "S(a): S(b)";
+  }
+  return "";
+}
+
 std::span<const OpFacts> AllOps() { return kOps; }
 
 Op OpNamed(std::string_view name) {

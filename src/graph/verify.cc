@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/verify_shapes.h"
 
 namespace weft::graph {
@@ -57,7 +59,7 @@ class AxisRules {
         if (first.partial()) return refuse("R or S");
         return same(first);
       case PlaceRule::kTokenwise:
-        if (node_.op == Op::kRmsNorm && node_.Int("groups") > 1 && first.sharded_on(1)) return same(first);
+        if (node_.op == Op::kRmsNorm && first.sharded_on(1) && CutBetweenGroups()) return same(first);
         if (first.partial() || first.sharded_on(1)) return refuse("R or S(0)");
         return same(first);
       case PlaceRule::kHeads:
@@ -102,6 +104,16 @@ class AxisRules {
   }
 
  private:
+  // A norm per head stands where heads are cut between ranks, never inside one. A single head (the
+  // one key head of a multi-query model) is whole on every rank that has it.
+  bool CutBetweenGroups() const {
+    const Dim& dim = g_.value(node_.in[0]).dims[1];
+    const int64_t groups = node_.Int("groups");
+    if (dim.table < 0 || groups < 1 || dim.n % groups != 0) return false;
+    const std::span<const int64_t> starts = g_.tables[dim.table].leaves.starts();
+    return std::all_of(starts.begin(), starts.end(), [&](int64_t at) { return at % (dim.n / groups) == 0; });
+  }
+
   // Whoever finishes a tree adds the whole bias.
   Status WholeBias() const {
     if (node_.in.size() < 2 || At(node_.in[1]).replicated()) return Status::Ok();

@@ -63,6 +63,12 @@ Result<const Model*> FindModel(const io::ModelConfig& config);
 // Errors: kInvalid naming file and tensor.
 Result<WeightSource> FindWeight(const io::Checkpoint& checkpoint, std::string_view param);
 
+// A tensor that no graph reads belongs to another architecture, or to another configuration, than the
+// one that would be computed without it. What changes nothing may stay: old files keep the rotary
+// frequencies, tied ones a copy of the embedding.
+// Errors: kInvalid naming file, tensor and shape.
+Status CheckAllUsed(const io::Checkpoint& checkpoint, std::span<const graph::Graph* const> graphs);
+
 // Inverse frequencies of the rotary embedding [rot/2] in double, scaled as the config says; the
 // caller computes the tables. `base`: theta^(-2i/rot), by the caller's pow.
 // Errors: kInvalid for a rope_freqs tensor of the wrong size.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
+#include <unordered_set>
 #include <utility>
 
 #include "base/bf16.h"
@@ -64,6 +65,27 @@ Result<WeightSource> FindWeight(const io::Checkpoint& checkpoint, std::string_vi
     source.head_dim = checkpoint.config().head_dim;
   }
   return source;
+}
+
+Status CheckAllUsed(const io::Checkpoint& checkpoint, std::span<const graph::Graph* const> graphs) {
+  std::unordered_set<const io::Tensor*> used;
+  for (const graph::Graph* graph : graphs) {
+    for (const graph::Value& value : graph->values) {
+      if (value.kind != graph::ValueKind::kParam) continue;
+      WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(checkpoint, value.name));
+      used.insert(source.tensor);
+    }
+  }
+  const io::ModelConfig& config = checkpoint.config();
+  for (const io::Tensor& tensor : checkpoint.tensors()) {
+    const std::string_view name = tensor.name;
+    const bool needless = name.ends_with(".rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
+                          (config.tie_word_embeddings && name == "lm_head.weight");
+    if (needless || used.count(&tensor) > 0) continue;
+    return Status::Invalid("{}: tensor '{}' [{}] is no part of a {} model with this configuration", checkpoint.path(),
+                           name, fmt::join(tensor.shape, ", "), config.family);
+  }
+  return Status::Ok();
 }
 
 Result<std::vector<double>> ScaleRopeFrequencies(const io::Checkpoint& checkpoint,

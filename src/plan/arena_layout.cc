@@ -21,15 +21,18 @@ struct Block {
   Region region;
   std::vector<ValueId> group;
   int64_t bytes = 0;
-  int begin = 0, end = 0;  // waits, inclusive
+  int begin = 0, end = 0;  // steps, inclusive
   int64_t offset = 0;
 };
 
 // Ops whose first output takes over their operand's memory, when nothing reads that afterwards.
 int InPlaceOperand(Op op) {
   switch (op) {
-    case Op::kRope: case Op::kAddRmsNorm: return 0;
-    default: return -1;
+    case Op::kRope:
+    case Op::kAddRmsNorm:
+      return 0;
+    default:
+      return -1;
   }
 }
 
@@ -41,119 +44,174 @@ int64_t BytesOfValue(const Graph& g, ValueId id, int64_t rows, int rank) {
   return rows * width * FactsOf(v.dtype).block_bytes;
 }
 
-}  // namespace
+// Roots that a matmul leaves of every sum on a rank: 1 where K is whole.
+int64_t RootsOf(const Graph& g, const Node& matmul, int rank) {
+  if (!matmul.Has("roots")) return 1;
+  const KLeaves k = LeavesOf(g, matmul.in[1], rank);
+  if (k.table == nullptr) return 1;
+  const auto subtrees = MaximalSubtrees(k.table->count(), k.range);
+  return std::max<int64_t>(1, static_cast<int64_t>(subtrees.size()));
+}
 
-void LayOutArena(Plan& plan) {
-  const Graph& g = plan.graph;
-  const graph::Uses uses(g);
-  const int steps = static_cast<int>(plan.steps.size());
-  std::vector<int> epoch(steps), group_epoch_after(steps);
-  int now = 0;
-  for (int s = 0; s < steps; ++s) {
-    if (plan.steps[s].wait != Wait::kNone) ++now;
-    epoch[s] = now;
-  }
-  // The last epoch before the next wait of the group: until then a peer may still be reading.
-  int until = std::numeric_limits<int>::max();
-  for (int s = steps - 1; s >= 0; --s) {
-    group_epoch_after[s] = until;
-    if (plan.steps[s].wait == Wait::kGroup) until = epoch[s] - 1;
+class Arena {
+ public:
+  explicit Arena(Plan& plan)
+      : plan_(plan), g_(plan.graph), uses_(plan.graph), block_of_(g_.values.size(), -1) {
+    const int steps = static_cast<int>(plan.steps.size());
+    until_rank_.resize(steps);
+    until_group_.resize(steps);
+    for (int s = steps - 1, rank = steps - 1, group = steps - 1; s >= 0; --s) {
+      until_rank_[s] = rank;
+      until_group_[s] = group;
+      if (plan.steps[s].wait != Wait::kNone) rank = s - 1;
+      if (plan.steps[s].wait == Wait::kGroup) group = s - 1;
+    }
   }
 
-  std::vector<int> block_of(g.values.size(), -1);
-  std::vector<Block> blocks;
-  for (int s = 0; s < steps; ++s) {
-    const Node& node = g.nodes[plan.steps[s].node];
-    const int64_t rows = plan.bucket.rows_max;
-    const int operand = InPlaceOperand(node.op);
-    std::vector<ValueId> fresh;
-    for (size_t i = 0; i < node.out.size(); ++i) {
-      const ValueId id = node.out[i];
-      if (plan.layouts[id].region == Region::kNone) continue;
-      if (operand >= 0 && i == 0) {
-        const ValueId from = node.in[operand];
-        const bool last = uses.ReadersOf(from).back() == plan.steps[s].node;
-        if (last && block_of[from] >= 0 && plan.layouts[from].region == plan.layouts[id].region) {
-          // In place: the value stands where its operand stood, in the same group and column.
-          plan.layouts[id].group = plan.layouts[from].group;
-          std::replace(plan.layouts[id].group.begin(), plan.layouts[id].group.end(), from, id);
-          block_of[id] = block_of[from];
-          continue;
+  void MakeBlocks() {
+    for (int s = 0; s < static_cast<int>(plan_.steps.size()); ++s) {
+      const Node& node = NodeAt(s);
+      std::vector<ValueId> fresh;
+      for (size_t i = 0; i < node.out.size(); ++i) {
+        const ValueId id = node.out[i];
+        if (plan_.layouts[id].region == Region::kNone) continue;
+        if (i == 0 && TakesOverItsOperand(s)) {
+          // The value stands where its operand stood, in the same group and column.
+          const ValueId from = node.in[InPlaceOperand(node.op)];
+          std::vector<ValueId>& group = plan_.layouts[id].group;
+          group = plan_.layouts[from].group;
+          std::replace(group.begin(), group.end(), from, id);
+          block_of_[id] = block_of_[from];
+        } else {
+          fresh.push_back(id);
         }
       }
-      fresh.push_back(id);
+      // A matmul's outputs stand side by side; any other op's apart.
+      if (node.op == Op::kMatmul) {
+        MakeBlock(s, fresh);
+      } else {
+        for (ValueId id : fresh) MakeBlock(s, {id});
+      }
     }
-    // A matmul's outputs stand side by side; any other op's apart.
-    const bool together = node.op == Op::kMatmul;
-    for (size_t i = 0; i < fresh.size(); i += together ? fresh.size() : 1) {
-      Block block{plan.layouts[fresh[i]].region, {}, 0, epoch[s], epoch[s], 0};
-      if (together) block.group = fresh; else block.group = {fresh[i]};
-      for (int r = 0; r < g.mesh.ranks(); ++r) {
-        int64_t bytes = 0;
-        for (ValueId id : block.group) {
-          int64_t one = BytesOfValue(g, id, rows, r);
-          if (node.Has("roots")) {
-            const KLeaves leaves = LeavesOf(g, node.in[1], r);
-            const int64_t roots = leaves.table == nullptr ? 1 : static_cast<int64_t>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
-            one *= std::max<int64_t>(roots, 1);
-          }
-          bytes += one;
+  }
+
+  void ExtendLifetimes() {
+    for (int s = 0; s < static_cast<int>(plan_.steps.size()); ++s) {
+      for (const auto* ids : {&NodeAt(s).in, &NodeAt(s).out}) {
+        for (ValueId id : *ids) {
+          if (block_of_[id] < 0) continue;
+          Block& block = blocks_[block_of_[id]];
+          block.end = std::max(block.end, TouchedUntil(block.region, s));
         }
-        block.bytes = std::max(block.bytes, bytes);
-      }
-      block.bytes = (block.bytes + kAlign - 1) / kAlign * kAlign + kAlign;  // kernels may load a tail whole
-      for (ValueId id : block.group) {
-        block_of[id] = static_cast<int>(blocks.size());
-        plan.layouts[id].group = block.group;
-      }
-      blocks.push_back(std::move(block));
-    }
-  }
-  for (int s = 0; s < steps; ++s) {
-    const Node& node = g.nodes[plan.steps[s].node];
-    for (const auto& ids : {node.in, node.out}) {
-      for (ValueId id : ids) {
-        if (block_of[id] < 0) continue;
-        Block& block = blocks[block_of[id]];
-        block.end = std::max(block.end, epoch[s]);
-        if (plan.steps[s].wait == Wait::kGroup) block.end = std::max(block.end, group_epoch_after[s]);
       }
     }
-  }
-  // What the plan answers is read after its last step.
-  for (ValueId id : g.outputs) {
-    if (block_of[id] >= 0) blocks[block_of[id]].end = std::numeric_limits<int>::max();
+    // What the plan answers is read after its last step.
+    for (ValueId id : g_.outputs) {
+      if (block_of_[id] >= 0) blocks_[block_of_[id]].end = std::numeric_limits<int>::max();
+    }
   }
 
   // Largest first, each at the lowest offset where no living block is.
-  std::vector<Block*> order;
-  for (Block& b : blocks) order.push_back(&b);
-  std::stable_sort(order.begin(), order.end(), [](const Block* a, const Block* b) { return a->bytes > b->bytes; });
-  std::vector<Block*> placed;
-  for (Block* block : order) {
-    std::vector<const Block*> near;
-    for (const Block* other : placed) {
-      if (other->region == block->region && other->begin <= block->end && block->begin <= other->end) near.push_back(other);
+  void Place() {
+    std::vector<Block*> order;
+    for (Block& b : blocks_) order.push_back(&b);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Block* a, const Block* b) { return a->bytes > b->bytes; });
+    std::vector<const Block*> placed, near;
+    for (Block* block : order) {
+      near.clear();
+      for (const Block* other : placed) {
+        const bool meet = other->begin <= block->end && block->begin <= other->end;
+        if (meet && other->region == block->region) near.push_back(other);
+      }
+      std::sort(near.begin(), near.end(),
+                [](const Block* a, const Block* b) { return a->offset < b->offset; });
+      for (const Block* other : near) {
+        if (other->offset >= block->offset + block->bytes) break;
+        block->offset = std::max(block->offset, other->offset + other->bytes);
+      }
+      placed.push_back(block);
+      const bool own = block->region == Region::kWorker;
+      int64_t& total = own ? plan_.worker_arena_bytes : plan_.rank_arena_bytes;
+      total = std::max(total, block->offset + block->bytes);
     }
-    std::sort(near.begin(), near.end(), [](const Block* a, const Block* b) { return a->offset < b->offset; });
-    int64_t offset = 0;
-    for (const Block* other : near) {
-      if (other->offset >= offset + block->bytes) break;
-      offset = std::max(offset, other->offset + other->bytes);
+    for (size_t id = 0; id < g_.values.size(); ++id) {
+      if (block_of_[id] >= 0) plan_.layouts[id].offset = blocks_[block_of_[id]].offset;
     }
-    block->offset = offset;
-    placed.push_back(block);
-    int64_t& total = block->region == Region::kWorker ? plan.worker_arena_bytes : plan.rank_arena_bytes;
-    total = std::max(total, offset + block->bytes);
   }
-  for (size_t id = 0; id < g.values.size(); ++id) {
-    if (block_of[id] >= 0) plan.layouts[id].offset = blocks[block_of[id]].offset;
+
+ private:
+  const Node& NodeAt(int s) const { return g_.nodes[plan_.steps[s].node]; }
+
+  // The last step at which somebody may be reading or writing memory that step `s` touches: a
+  // worker who is behind, until the next wait of the rank; a peer, until the next wait of the
+  // group.
+  int TouchedUntil(Region region, int s) const {
+    const bool alone = region == Region::kWorker || plan_.workers_per_rank == 1;
+    const bool peers = plan_.steps[s].wait == Wait::kGroup;
+    return std::max(alone ? s : until_rank_[s], peers ? until_group_[s] : s);
   }
+
+  bool TakesOverItsOperand(int s) const {
+    const Node& node = NodeAt(s);
+    const int operand = InPlaceOperand(node.op);
+    if (operand < 0) return false;
+    const ValueId from = node.in[operand];
+    const Region region = plan_.layouts[from].region;
+    if (block_of_[from] < 0 || region != plan_.layouts[node.out[0]].region) return false;
+    if (std::count(g_.outputs.begin(), g_.outputs.end(), from) > 0) return false;
+    // Whoever made it or read it before must be done, or be this very worker; a reader who comes
+    // later needs it whole.
+    const Step& step = plan_.steps[s];
+    const auto done = [&](int at) {
+      const Step& other = plan_.steps[at];
+      const bool self = step.split == Split::kHeads && other.split == Split::kHeads &&
+                        other.heads_of == step.heads_of;
+      return at <= s && (self || TouchedUntil(region, at) < s);
+    };
+    const auto readers = uses_.ReadersOf(from);
+    return done(uses_.ProducerOf(from)) && std::all_of(readers.begin(), readers.end(), [&](int r) {
+             return r == plan_.steps[s].node || done(r);
+           });
+  }
+
+  void MakeBlock(int s, std::vector<ValueId> group) {
+    Block block{plan_.layouts[group[0]].region, std::move(group), 0, s, s, 0};
+    for (int r = 0; r < g_.mesh.ranks(); ++r) {
+      int64_t bytes = 0;
+      for (ValueId id : block.group) {
+        bytes += BytesOfValue(g_, id, plan_.bucket.rows_max, r) * RootsOf(g_, NodeAt(s), r);
+      }
+      block.bytes = std::max(block.bytes, bytes);
+    }
+    // Rounded up, and then one more: kernels may load a tail whole.
+    block.bytes = (block.bytes + kAlign - 1) / kAlign * kAlign + kAlign;
+    for (ValueId id : block.group) {
+      block_of_[id] = static_cast<int>(blocks_.size());
+      plan_.layouts[id].group = block.group;
+    }
+    blocks_.push_back(std::move(block));
+  }
+
+  Plan& plan_;
+  const Graph& g_;
+  graph::Uses uses_;
+  std::vector<int> block_of_;  // by value, -1: it has none
+  std::vector<Block> blocks_;
+  // By step: the last one before the next wait of the rank, or of the group.
+  std::vector<int> until_rank_, until_group_;
+};
+
+}  // namespace
+
+void LayOutArena(Plan& plan) {
+  Arena arena(plan);
+  arena.MakeBlocks();
+  arena.ExtendLifetimes();
+  arena.Place();
   if (plan.bucket.kind == Bucket::Kind::kBody) {
-    Layout& hidden = plan.layouts[g.outputs[0]];
-    hidden.region = Region::kHidden;
-    hidden.offset = 0;
-    hidden.group = {g.outputs[0]};
+    const ValueId hidden = plan.graph.outputs[0];
+    plan.layouts[hidden] = {Region::kHidden, 0, {hidden}};
   }
 }
 

@@ -5,9 +5,10 @@
 
 namespace weft::plan {
 
-// REQUIRES: ChainSteps() has run. Values whose lifetimes do not meet share memory. Lifetimes are
-// counted in waits, not steps: between two waits workers run apart, so memory is free only after
-// the wait that follows the last read; what a peer reads only after the next wait of the group.
+// REQUIRES: ChainSteps() has run. Values whose lifetimes do not meet share memory. A lifetime
+// begins at the step that makes a value and ends where nobody can still be reading it: in memory of
+// one worker at the last reader; where workers share, before the wait that follows the last reader,
+// because between two waits they run apart; what a peer reads, before the next wait of the group.
 void LayOutArena(Plan& plan);
 
 }  // namespace weft::plan

@@ -12,7 +12,8 @@ constexpr int32_t kExactMax = 16;
 
 std::string ToString(const Bucket& b) {
   std::string out = b.kind == Bucket::Kind::kBody ? "body:" : "head:";
-  out += b.rows_min == b.rows_max ? fmt::format("{}", b.rows_max) : fmt::format("{}-{}", b.rows_min, b.rows_max);
+  out += b.rows_min == b.rows_max ? fmt::format("{}", b.rows_max)
+                                  : fmt::format("{}-{}", b.rows_min, b.rows_max);
   if (b.kind == Bucket::Kind::kHead) {
     out += b.mode == HeadMode::kGreedy ? ":greedy" : ":sample";
     if (b.hash_logits) out += ":hash";

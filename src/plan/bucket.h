@@ -13,7 +13,7 @@ namespace weft::plan {
 struct Bucket {
   enum class Kind : uint8_t { kBody, kHead };
   Kind kind = Kind::kBody;
-  int32_t rows_min = 1;   // token rows of a body, sampled rows of a head
+  int32_t rows_min = 1;  // token rows of a body, sampled rows of a head
   int32_t rows_max = 1;
   HeadMode mode = HeadMode::kGreedy;  // of a head
   bool hash_logits = false;           // of a head

@@ -1,7 +1,7 @@
 #include "plan/chain_steps.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "plan/head_split.h"
 
@@ -18,11 +18,18 @@ namespace {
 // Steps that cost less than a barrier for a few rows: a walk over a row.
 bool IsSmall(Op op, int32_t rows_max) {
   switch (op) {
-    case Op::kRmsNorm: case Op::kAddRmsNorm: case Op::kAdd: case Op::kQuantise: case Op::kEmbed:
-    case Op::kGatherRows: case Op::kFinish: case Op::kAllReduce:
+    case Op::kRmsNorm:
+    case Op::kAddRmsNorm:
+    case Op::kAdd:
+    case Op::kQuantise:
+    case Op::kEmbed:
+    case Op::kGatherRows:
+    case Op::kFinish:
+    case Op::kAllReduce:
       return true;
     // One row would be one worker's work anyhow, and exp costs too much to do more rows twice.
-    case Op::kSiluMul: return rows_max == 1;
+    case Op::kSiluMul:
+      return rows_max == 1;
     default:
       return false;
   }
@@ -51,30 +58,31 @@ void ChainSteps(Plan& plan, int32_t each_rows_max) {
   for (Step& step : plan.steps) step.split = Split::kUnits;
   if (chain) SplitByHeads(plan, each_rows_max);
 
-  // Made in slices since the last wait of the rank's workers, and, apart, made by heads.
-  std::set<ValueId> unshared, unshared_heads;
+  // Made in slices since the last wait of the rank's workers, by whom: the step whose heads are
+  // shared out, or -1 for slices that no other step takes likewise.
+  std::map<ValueId, int> unshared;
   for (Step& step : plan.steps) {
     const Node& node = g.nodes[step.node];
     // What a second phase reads of a peer is no worker's own.
     const bool heads = step.split == Split::kHeads;
-    const bool each = chain && !heads && IsSmall(node.op, plan.bucket.rows_max) && step.phases == 1 &&
-                      std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) { return MayBePrivate(g, uses, id); });
+    const bool each = chain && !heads && IsSmall(node.op, plan.bucket.rows_max) &&
+                      step.phases == 1 &&
+                      std::all_of(node.out.begin(), node.out.end(),
+                                  [&](ValueId id) { return MayBePrivate(g, uses, id); });
     if (each) step.split = Split::kEach;
     step.wait = Wait::kNone;
     for (ValueId id : node.in) {
-      if (unshared.count(id) > 0 || (!heads && unshared_heads.count(id) > 0)) step.wait = Wait::kRank;
+      const auto it = unshared.find(id);
+      if (it != unshared.end() && (!heads || it->second != step.heads_of)) step.wait = Wait::kRank;
     }
     // An exchange reads what peers made; that is never covered by a wait inside the rank.
     if (IsExchange(node.op) && g.mesh.ranks() > 1) step.wait = Wait::kGroup;
-    if (step.wait != Wait::kNone) {
-      unshared.clear();
-      unshared_heads.clear();
-    }
+    if (step.wait != Wait::kNone) unshared.clear();
     for (ValueId id : node.out) {
       if (g.value(id).kind == ValueKind::kTemp) {
         plan.layouts[id].region = each ? Region::kWorker : Region::kRank;
       }
-      if (!each && plan.workers_per_rank > 1) (heads ? unshared_heads : unshared).insert(id);
+      if (!each && plan.workers_per_rank > 1) unshared[id] = heads ? step.heads_of : -1;
     }
   }
 }

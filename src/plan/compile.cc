@@ -1,4 +1,5 @@
-// graph + bucket + target -> plan: passes, choice of implementations, sharing of steps, waits, memory.
+// graph + bucket + target -> plan: passes, choice of implementations, sharing of steps, waits,
+// memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "plan/chain_steps.h"
 #include "plan/fingerprint.h"
 #include "plan/plan.h"
+#include "plan/verify.h"
 
 namespace weft::plan {
 
@@ -19,7 +21,8 @@ using graph::Value;
 using graph::ValueId;
 
 int Plan::waits(Wait kind) const {
-  return static_cast<int>(std::count_if(steps.begin(), steps.end(), [&](const Step& s) { return s.wait == kind; }));
+  return static_cast<int>(
+      std::count_if(steps.begin(), steps.end(), [&](const Step& s) { return s.wait == kind; }));
 }
 
 int64_t LocalWidth(const Graph& g, const Value& value, int rank) {
@@ -47,7 +50,8 @@ int64_t ElementBytes(const Value& v) {
 
 int PartialsOf(const Graph& g, const graph::Uses& uses, ValueId roots, int rank) {
   const int producer = uses.ProducerOf(roots);
-  WEFT_CHECK(producer >= 0 && g.nodes[producer].op == Op::kMatmul, "{} is no matmul's", g.value(roots).name);
+  WEFT_CHECK(producer >= 0 && g.nodes[producer].op == Op::kMatmul, "{} is no matmul's",
+             g.value(roots).name);
   const KLeaves leaves = LeavesOf(g, g.nodes[producer].in[1], rank);
   if (leaves.table == nullptr) return 1;
   return static_cast<int>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
@@ -66,7 +70,9 @@ Cost CostOf(const Graph& g, const graph::Uses& uses, const Node& node, Step* ste
   for (const auto& ids : {node.in, node.out}) {
     for (ValueId id : ids) {
       const Value& v = g.value(id);
-      if (v.kind == graph::ValueKind::kParam || v.kind == graph::ValueKind::kState || v.dims.size() < 2) continue;
+      if (v.kind == graph::ValueKind::kParam || v.kind == graph::ValueKind::kState ||
+          v.dims.size() < 2)
+        continue;
       for (int r = 0; r < ranks; ++r) cost.row_bytes += LocalWidth(g, v, r) * ElementBytes(v);
     }
   }
@@ -107,8 +113,10 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
     Choice choice = target.Choose(plan.graph, node, bucket);
     if (choice.impl.empty()) {
       std::string why;
-      for (const Refused& r : choice.refused) why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", r.impl, r.reason);
-      return Status::Unsupported("{} at {}: no implementation on {} ({})", NameOf(node.op), node.layer, target.name(), why);
+      for (const Refused& r : choice.refused)
+        why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", r.impl, r.reason);
+      return Status::Unsupported("{} at {}: no implementation on {} ({})", NameOf(node.op),
+                                 node.layer, target.name(), why);
     }
     step.impl = std::move(choice.impl);
     step.refused = std::move(choice.refused);
@@ -119,6 +127,7 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   }
   ChainSteps(plan, options.eager ? 0 : target.each_rows_max());
   LayOutArena(plan);
+  WEFT_RETURN_IF_ERROR(VerifyPlan(plan));
   plan.fingerprint = FingerprintOf(plan);
   return plan;
 }

@@ -29,27 +29,27 @@ struct StepInputs {
   std::span<const Segment> segments;   // tile [0, T) in order
   std::span<const int32_t> head_rows;  // [R] rows of [0, T) whose logits are wanted, ascending
   HeadMode mode = HeadMode::kGreedy;
-  std::span<const SampleRow> sample;   // [R] with kSample
-  int top_logprobs = 0;                // widest SampleRow::logprobs of this step
-  bool hash_logits = false;            // fill StepOutputs::logits_hash
+  std::span<const SampleRow> sample;  // [R] with kSample
+  int top_logprobs = 0;               // widest SampleRow::logprobs of this step
+  bool hash_logits = false;           // fill StepOutputs::logits_hash
 };
 
 // Memory is the caller's, sized at start by ExecutorLimits.
 struct StepOutputs {
-  std::vector<SampleOut> rows;           // [R]
-  std::vector<int32_t> top_ids;          // [R, top_logprobs]
-  std::vector<float> top_logprobs;       // [R, top_logprobs]
-  std::vector<uint64_t> logits_hash;     // [R] XXH64 over the vocabulary leaves' hashes
-  int64_t step_ns = 0;                   // from launch to the last rank's end
+  std::vector<SampleOut> rows;        // [R]
+  std::vector<int32_t> top_ids;       // [R, top_logprobs]
+  std::vector<float> top_logprobs;    // [R, top_logprobs]
+  std::vector<uint64_t> logits_hash;  // [R] XXH64 over the vocabulary leaves' hashes
+  int64_t step_ns = 0;                // from launch to the last rank's end
 };
 
 struct ExecutorLimits {
   int32_t vocab_size = 0;
-  int32_t tokens_max = 0;        // T of one step (--max-num-batched-tokens)
-  int32_t rows_max = 0;          // R of one step (--max-num-seqs)
-  int32_t positions_max = 0;     // --max-model-len
-  int32_t page_tokens = 0;       // --block-size
-  int32_t pages = 0;             // page ids 1 .. pages - 1 may be granted; 0 is the zero page
+  int32_t tokens_max = 0;     // T of one step (--max-num-batched-tokens)
+  int32_t rows_max = 0;       // R of one step (--max-num-seqs)
+  int32_t positions_max = 0;  // --max-model-len
+  int32_t page_tokens = 0;    // --block-size
+  int32_t pages = 0;          // page ids 1 .. pages - 1 may be granted; 0 is the zero page
   int32_t top_logprobs_max = 20;
 };
 

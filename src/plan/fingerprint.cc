@@ -44,7 +44,8 @@ void Add(Fields& f, const graph::Graph& g) {
   f.Each(g.values, [&](const graph::Value& v) {
     f.Text(v.name).Number(v.kind).Number(v.dtype).Number(v.int8_rows).Number(v.pairs);
     f.Each(v.dims, [&](const graph::Dim& d) { f.Number(d.sym).Number(d.n).Number(d.table); });
-    f.Each(v.on, [&](const graph::Placement& p) { f.Number(p.kind).Number(p.dim).Number(p.order); });
+    f.Each(v.on,
+           [&](const graph::Placement& p) { f.Number(p.kind).Number(p.dim).Number(p.order); });
   });
   f.Each(g.nodes, [&](const graph::Node& n) {
     f.Number(n.op).Numbers(n.in).Numbers(n.out).Text(n.layer);
@@ -71,14 +72,14 @@ uint64_t FingerprintOf(const Plan& plan) {
     f.Text(r.name).Number(r.rewrites).Text(r.refusal).Number(r.asked);
   });
   f.Each(plan.steps, [&](const Step& s) {
-    f.Number(s.node).Number(s.lane).Number(s.split).Number(s.heads_of).Number(s.wait).Number(s.partials).Text(s.impl);
+    f.Number(s.node).Number(s.lane).Number(s.split).Number(s.heads_of).Number(s.wait);
+    f.Number(s.partials).Number(s.phases).Text(s.impl);
     f.Each(s.refused, [&](const Refused& r) { f.Text(r.impl).Text(r.reason); });
     f.Number(s.cost.weight_bytes).Number(s.cost.row_bytes).Number(s.cost.row_flops);
     f.Number(s.cost.row_wire_bytes);
   });
-  f.Each(plan.layouts, [&](const Layout& l) {
-    f.Number(l.region).Number(l.offset).Numbers(l.group);
-  });
+  f.Each(plan.layouts,
+         [&](const Layout& l) { f.Number(l.region).Number(l.offset).Numbers(l.group); });
   f.Number(plan.rank_arena_bytes).Number(plan.worker_arena_bytes);
   return f.Digest();
 }

@@ -1,5 +1,5 @@
-// One number for everything in a plan: two plans with the same fingerprint run the same steps on the
-// same bytes of memory.
+// One number for everything in a plan: two plans with the same fingerprint run the same steps on
+// the same bytes of memory.
 #pragma once
 
 #include <cstdint>

@@ -36,10 +36,13 @@ void SplitByHeads(Plan& plan, int32_t rows_max) {
       plan.steps[step].heads_of = static_cast<int>(a);
     };
     // Back through what works on each head by itself and is read by nothing else.
+    const int64_t head_dim = attention.Int("head_dim");
     const auto take_makers = [&](ValueId id) {
       for (int maker = uses.ProducerOf(id); maker >= 0; maker = uses.ProducerOf(id)) {
-        const Op op = g.nodes[maker].op;
-        if ((op != Op::kRope && op != Op::kRmsNorm) || uses.ReadersOf(id).size() != 1) return;
+        const Node& node = g.nodes[maker];
+        const bool by_head = (node.op == Op::kRope && node.Int("head_dim") == head_dim) ||
+                             (node.op == Op::kRmsNorm && node.Int("width") == head_dim);
+        if (!by_head || uses.ReadersOf(id).size() != 1) return;
         take(static_cast<size_t>(maker));
         id = g.nodes[maker].in[0];
       }

@@ -6,11 +6,10 @@
 namespace weft::plan {
 
 // In buckets of up to rows_max rows: attention, what writes its cache, and the ropes and head norms
-// that feed both, get Split::kHeads. A worker takes the same kv heads, and the query heads that read
-// them, in all of these steps, so none of them waits for another.
-// Law: heads do not meet before o_proj. Attention itself is left out where it would be shared out
-// less evenly than by its units of (sequence, kv head): more than one row, and kv heads that the
-// workers do not divide.
+// that feed both, get Split::kHeads. A worker takes the same kv heads, and the query heads that
+// read them, in all of these steps, so none of them waits for another. Law: heads do not meet
+// before o_proj. Attention itself is left out where it would be shared out less evenly than by its
+// units of (sequence, kv head): more than one row, and kv heads that the workers do not divide.
 void SplitByHeads(Plan& plan, int32_t rows_max);
 
 // Heads of one worker on one rank, counted on that rank.

@@ -41,7 +41,7 @@ enum class Region : uint8_t {
 
 struct Layout {
   Region region = Region::kNone;
-  int64_t offset = 0;    // bytes, of the group's first column
+  int64_t offset = 0;  // bytes, of the group's first column
   // Outputs of one matmul stand side by side in one buffer: the values of the group, in order; the
   // row stride is the sum of their local widths (which differ between ranks).
   std::vector<graph::ValueId> group;
@@ -49,21 +49,21 @@ struct Layout {
 };
 
 struct Cost {
-  int64_t weight_bytes = 0;   // read once per step, all ranks together
-  int64_t row_bytes = 0;      // activations moved per live row, all ranks together
-  int64_t row_flops = 0;      // per live row, all ranks together
-  int64_t row_wire_bytes = 0; // between ranks, per live row, all ranks together
+  int64_t weight_bytes = 0;    // read once per step, all ranks together
+  int64_t row_bytes = 0;       // activations moved per live row, all ranks together
+  int64_t row_flops = 0;       // per live row, all ranks together
+  int64_t row_wire_bytes = 0;  // between ranks, per live row, all ranks together
   friend bool operator==(const Cost&, const Cost&) = default;
 };
 
 struct Step {
-  int node = 0;               // of Plan::graph
+  int node = 0;  // of Plan::graph
   int lane = 0;
   Split split = Split::kUnits;
   Wait wait = Wait::kNone;
-  int heads_of = -1;          // of kHeads: the attention step whose kv heads are shared out
-  int partials = 0;           // of an exchange that reduces: roots of the rank that has most
-  int phases = 1;             // of an exchange: ranks meet before each
+  int heads_of = -1;  // of kHeads: the attention step whose kv heads are shared out
+  int partials = 0;   // of an exchange that reduces: roots of the rank that has most
+  int phases = 1;     // of an exchange: ranks meet before each
   std::string impl;
   std::vector<Refused> refused;
   Cost cost;
@@ -77,10 +77,10 @@ struct Plan {
   graph::Graph graph;
   std::vector<graph::PassReport> passes;
   std::vector<Step> steps;
-  std::vector<Layout> layouts;   // by value
+  std::vector<Layout> layouts;  // by value
   int64_t rank_arena_bytes = 0;
   int64_t worker_arena_bytes = 0;
-  uint64_t fingerprint = 0;      // of everything above and the numerics version
+  uint64_t fingerprint = 0;  // of everything above and the numerics version
 
   int waits(Wait kind) const;
 };
@@ -95,7 +95,7 @@ struct KLeaves {
 KLeaves LeavesOf(const graph::Graph& graph, graph::ValueId weight, int rank);
 
 struct CompileOptions {
-  bool eager = false;   // no pass, no chaining
+  bool eager = false;  // no pass, no chaining
   std::map<std::string, graph::Switch, std::less<>> switches;
 };
 

@@ -29,7 +29,8 @@ class Target {
   virtual ~Target() = default;
   virtual std::string name() const = 0;
   virtual int workers_per_rank() const = 0;
-  virtual Choice Choose(const graph::Graph& graph, const graph::Node& node, const Bucket& bucket) const = 0;
+  virtual Choice Choose(const graph::Graph& graph, const graph::Node& node,
+                        const Bucket& bucket) const = 0;
   // Up to how many rows a small token-wise step is done by every worker for itself, which saves the
   // barrier that sharing it would need. 0: never.
   virtual int32_t each_rows_max() const = 0;

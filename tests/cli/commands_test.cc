@@ -113,6 +113,13 @@ TEST(Explain, PrintsThePlanOfABucket) {
   EXPECT_NE(ranks.out.find("all_reduce"), std::string::npos) << ranks.err;
 }
 
+TEST(Explain, PrintsTheTableOfOpsWithoutAModel) {
+  const Outcome outcome = Do(AddExplain, {"--ops"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(outcome.out.starts_with("# Ops\n")) << outcome.out;
+  EXPECT_NE(outcome.out.find("| `all_reduce` |"), std::string::npos);
+}
+
 TEST(Explain, ABadBucketIsNamedWithWhatThereIs) {
   for (const char* bucket : {"decode", "decode:0", "decode:x", "verify:4", "decode:999999", ""}) {
     const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", bucket});

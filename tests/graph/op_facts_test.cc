@@ -83,6 +83,7 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       // whole rows
       {Op::kRmsNorm, "RR", "R"}, {Op::kRmsNorm, "0R", "0"}, {Op::kRmsNorm, "1R", "V6"}, {Op::kRmsNorm, "PR", "V6"},
       {Op::kRmsNorm, "1R", "1", {{"groups", int64_t{4}}}}, {Op::kRmsNorm, "PR", "V6", {{"groups", int64_t{4}}}},
+      {Op::kRmsNorm, "1R", "V6", {{"groups", int64_t{3}}}},
       {Op::kAddRmsNorm, "RRR", "RR"}, {Op::kAddRmsNorm, "00R", "00"}, {Op::kAddRmsNorm, "11R", "V6"}, {Op::kAddRmsNorm, "R0R", "V5"},
       // products
       {Op::kMatmul, "R0", "1"}, {Op::kMatmul, "11", "P"}, {Op::kMatmul, "RR", "R"}, {Op::kMatmul, "0R", "0"}, {Op::kMatmul, "00", "V6"},

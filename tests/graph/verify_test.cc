@@ -96,6 +96,22 @@ TEST(Verify, EveryLawHasACaseOfItsOwn) {
   EXPECT_EQ(seen, (std::set<std::string>{"V1", "V2", "V3", "V4", "V5", "V6", "V7", "V8", "V9"}));
 }
 
+TEST(Verify, ANormPerHeadIsCutBetweenHeadsOnly) {
+  for (const int ranks : {1, 2, 3}) {
+    // A multi-query model has one key head: its norm has one group, on a value that follows heads.
+    const Graph one = test::Placed(test::DecoderBody({.heads = 4, .kv_heads = 1, .head_norms = true}), ranks);
+    EXPECT_TRUE(Verify(one).ok()) << Verify(one).message();
+    // Four heads of 16 are four leaves; a norm over 32 would reach over a cut.
+    Graph g = test::Placed(test::DecoderBody({.heads = 4, .kv_heads = 2, .head_norms = true}), ranks);
+    Node& norm = NodeOf(g, Op::kRmsNorm, 1);
+    ASSERT_EQ(norm.Int("groups"), 4);
+    norm.Set("groups", int64_t{2});
+    norm.Set("width", int64_t{32});
+    g.value(norm.in[1]).dims[0].n = 32;
+    EXPECT_TRUE(Verify(g).message().starts_with("V6: ")) << Verify(g).message();
+  }
+}
+
 TEST(Verify, TakesEveryLawfulGraphInEveryForm) {
   for (const test::DecoderShape& shape : test::DecoderShapes()) {
     for (const Graph& source : {test::DecoderBody(shape), test::DecoderHead(shape, false, true), test::DecoderHead(shape, true, false)}) {

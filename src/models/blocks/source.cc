@@ -12,6 +12,13 @@ Status CheckShape(const io::Checkpoint& checkpoint, const io::Tensor& tensor,
                          fmt::join(tensor.shape, ", "), fmt::join(expected, ", "));
 }
 
+Status CheckFormat(const io::Checkpoint& checkpoint, const io::Tensor& tensor) {
+  const DType dtype = tensor.dtype;
+  if (IsQuantised(dtype) || dtype == DType::kBF16 || dtype == DType::kF16 || dtype == DType::kF32) return Status::Ok();
+  return Status::Unsupported("{}: tensor '{}' is {}; a weight is bfloat16, float16, float32 or a GGUF block format",
+                             checkpoint.path(), tensor.name, NameOf(dtype));
+}
+
 }  // namespace
 
 Result<DType> ParamSource::FormatOf(const std::string& name) const {
@@ -22,17 +29,14 @@ Result<DType> ParamSource::FormatOf(const std::string& name) const {
 Result<graph::ValueId> ParamSource::Matrix(const std::string& name, graph::Dim n, graph::Dim k) {
   WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
   WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, *source.tensor, {n.n, k.n}));
-  const DType dtype = source.tensor->dtype;
-  if (!IsQuantised(dtype) && dtype != DType::kBF16 && dtype != DType::kF16 && dtype != DType::kF32) {
-    return Status::Unsupported("{}: tensor '{}' is {}; a weight is bfloat16, float16, float32 or a GGUF block format",
-                               checkpoint_->path(), source.tensor->name, NameOf(dtype));
-  }
-  return builder_->Param(name, dtype, {n, k});
+  WEFT_RETURN_IF_ERROR(CheckFormat(*checkpoint_, *source.tensor));
+  return builder_->Param(name, source.tensor->dtype, {n, k});
 }
 
 Result<graph::ValueId> ParamSource::Vector(const std::string& name, graph::Dim n) {
   WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
   WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, *source.tensor, {n.n}));
+  WEFT_RETURN_IF_ERROR(CheckFormat(*checkpoint_, *source.tensor));
   return builder_->Param(name, DType::kF32, {n});
 }
 

@@ -16,7 +16,7 @@ class ParamSource {
       : builder_(builder), checkpoint_(checkpoint) {}
 
   // A matrix keeps the format of its bits; a vector is read as float32 (exact for all formats).
-  // Errors: kInvalid naming file, tensor, expected and found shape.
+  // Errors: kInvalid naming file, tensor, expected and found shape; kUnsupported for other formats.
   Result<graph::ValueId> Matrix(const std::string& name, graph::Dim n, graph::Dim k);
   Result<graph::ValueId> Vector(const std::string& name, graph::Dim n);
   Result<DType> FormatOf(const std::string& name) const;

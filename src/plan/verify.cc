@@ -1,0 +1,303 @@
+#include "plan/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace weft::plan {
+
+using graph::Graph;
+using graph::Node;
+using graph::Op;
+using graph::Value;
+using graph::ValueId;
+
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Plan& plan) : p_(plan), g_(plan.graph), uses_(plan.graph) {}
+
+  Status Check(Law law) const {
+    if (law == Law::kOrder) return Order();
+    // The other laws speak of steps and values by their numbers.
+    if (p_.steps.size() != g_.nodes.size() || p_.layouts.size() != g_.values.size()) return Order();
+    switch (law) {
+      case Law::kWaits:
+        return Waits();
+      case Law::kMemory:
+        return Memory();
+      case Law::kRegions:
+        return Regions();
+      default:
+        return Bounds();
+    }
+  }
+
+ private:
+  static constexpr ValueId kNoId = graph::kNoValue;
+
+  Status Broken(std::string_view law, size_t step, ValueId id, std::string_view why) const {
+    return Status::Internal("{}: step {} {} at {}: value '{}': {}", law, step,
+                            NameOf(g_.nodes[step].op), g_.nodes[step].layer,
+                            id == kNoId ? "-" : g_.value(id).name, why);
+  }
+  bool Crosses(size_t step) const { return IsExchange(g_.nodes[step].op) && g_.mesh.ranks() > 1; }
+
+  Status Order() const {
+    if (p_.steps.size() != g_.nodes.size() || p_.layouts.size() != g_.values.size()) {
+      return Status::Internal("P1: {} steps of {} nodes, {} layouts of {} values", p_.steps.size(),
+                              g_.nodes.size(), p_.layouts.size(), g_.values.size());
+    }
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      if (p_.steps[s].node != static_cast<int>(s)) {
+        return Broken("P1", s, kNoId, "it runs another node");
+      }
+      if (p_.steps[s].split == Split::kHeads && AttentionOf(s) == nullptr) {
+        return Broken("P1", s, kNoId, "its heads are no attention's");
+      }
+    }
+    return Status::Ok();
+  }
+
+  // The attention whose heads are shared out, or nullptr.
+  const Node* AttentionOf(size_t step) const {
+    const int heads_of = p_.steps[step].heads_of;
+    if (heads_of < 0 || heads_of >= static_cast<int>(g_.nodes.size())) return nullptr;
+    return g_.nodes[heads_of].op == Op::kAttention ? &g_.nodes[heads_of] : nullptr;
+  }
+
+  // A worker does the same heads in both steps.
+  bool SameHands(size_t a, size_t b) const {
+    return p_.steps[a].split == Split::kHeads && p_.steps[b].split == Split::kHeads &&
+           p_.steps[a].heads_of == p_.steps[b].heads_of;
+  }
+
+  // Each head of the step's outputs is made of the same head of what it reads.
+  bool WorksOnHeads(size_t step) const {
+    const Node* attention = AttentionOf(step);
+    if (attention == nullptr) return true;  // P1 speaks of that
+    const Node& node = g_.nodes[step];
+    const char* width = node.op == Op::kRmsNorm ? "width" : "head_dim";
+    if (!node.Has(width) || node.Int(width) != attention->Int("head_dim")) return false;
+    const auto table = [&](ValueId id) { return g_.value(id).dims[1].table; };
+    return table(node.out[0]) == table(attention->in[0]) ||
+           table(node.out[0]) == table(attention->in[1]);
+  }
+
+  // A step after `maker` and up to `step` begins with a wait that reaches as far as `kind`.
+  bool WaitsBetween(size_t maker, size_t step, Wait kind) const {
+    for (size_t s = maker + 1; s <= step; ++s) {
+      if (p_.steps[s].wait == Wait::kGroup ||
+          (p_.steps[s].wait == Wait::kRank && kind == Wait::kRank)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  Status Waits() const {
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      if (p_.steps[s].split == Split::kHeads && !WorksOnHeads(s)) {
+        return Broken("P2", s, g_.nodes[s].out[0], "it reaches over the heads of one worker");
+      }
+      for (ValueId id : g_.nodes[s].in) {
+        const int maker = uses_.ProducerOf(id);
+        if (maker < 0) continue;
+        if (Crosses(s) && !WaitsBetween(maker, s, Wait::kGroup)) {
+          return Broken("P2", s, id, "a peer's part is not waited for");
+        }
+        const bool own = p_.workers_per_rank == 1 || p_.steps[maker].split == Split::kEach ||
+                         SameHands(maker, s);
+        if (!own && !WaitsBetween(maker, s, Wait::kRank)) {
+          return Broken("P2", s, id, "the other workers' parts are not waited for");
+        }
+      }
+    }
+    return Status::Ok();
+  }
+
+  Status Regions() const {
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      const bool each = p_.steps[s].split == Split::kEach;
+      for (ValueId id : g_.nodes[s].out) {
+        const Region region = p_.layouts[id].region;
+        if (g_.value(id).kind != graph::ValueKind::kTemp) {
+          if (region != Region::kNone) return Broken("P4", s, id, "a state is bound by name");
+          continue;
+        }
+        if (each != (region == Region::kWorker)) {
+          return Broken("P4", s, id,
+                        "what every worker makes is its own, what they share is the rank's");
+        }
+      }
+      if (Crosses(s) && p_.steps[s].phases > 1 && each) {
+        return Broken("P4", s, g_.nodes[s].out[0], "a peer cannot read what one worker keeps");
+      }
+      if (Crosses(s) && p_.layouts[g_.nodes[s].in[0]].region != Region::kRank) {
+        return Broken("P4", s, g_.nodes[s].in[0], "a peer cannot read it");
+      }
+    }
+    return Status::Ok();
+  }
+
+  // Bytes of the values that stand side by side, on the rank that has most of them.
+  int64_t BytesOf(const std::vector<ValueId>& group) const {
+    int64_t most = 0;
+    for (int r = 0; r < g_.mesh.ranks(); ++r) {
+      int64_t bytes = 0;
+      for (ValueId id : group) {
+        const Value& v = g_.value(id);
+        const int64_t width = LocalWidth(g_, v, r);
+        int64_t row = v.pairs       ? 12
+                      : v.int8_rows ? width + width / 32 * 8
+                                    : width * FactsOf(v.dtype).block_bytes;
+        const int maker = uses_.ProducerOf(id);
+        if (maker >= 0 && g_.nodes[maker].Has("roots")) {
+          const KLeaves k = LeavesOf(g_, g_.nodes[maker].in[1], r);
+          if (k.table != nullptr)
+            row *= std::max<int64_t>(
+                1, static_cast<int64_t>(MaximalSubtrees(k.table->count(), k.range).size()));
+        }
+        bytes += row;
+      }
+      most = std::max(most, bytes);
+    }
+    return most * p_.bucket.rows_max;
+  }
+
+  // Memory that is made once and handed on: a matmul's outputs side by side, and what stands in
+  // place of one of them because its maker was the last to read it.
+  struct Buffer {
+    ValueId first;
+    Region region;
+    int64_t begin, end;  // bytes
+    size_t from, to;     // steps: until nobody can still be reading it
+  };
+
+  // The later phases of an exchange read what its first phase made, on every rank.
+  bool PeersReadWhatItMade(ValueId id) const {
+    const int maker = uses_.ProducerOf(id);
+    return maker >= 0 && Crosses(static_cast<size_t>(maker)) && p_.steps[maker].phases > 1;
+  }
+
+  // What is read at `step` may be read by somebody until the next wait that reaches him: peers if
+  // the step is an exchange, else the rank's workers, else nobody.
+  size_t ReadUntil(ValueId id, size_t step, bool peers) const {
+    size_t last = step;
+    const bool alone = p_.layouts[id].region == Region::kWorker || p_.workers_per_rank == 1;
+    if (alone && !peers) return last;
+    const Wait reach = peers ? Wait::kGroup : Wait::kRank;
+    while (last + 1 < p_.steps.size() && !WaitsBetween(last, last + 1, reach)) ++last;
+    return last;
+  }
+
+  // The last step at which somebody may still be reading `id`.
+  size_t AliveUntil(ValueId id, size_t made) const {
+    if (std::count(g_.outputs.begin(), g_.outputs.end(), id) > 0) return p_.steps.size();
+    size_t last = ReadUntil(id, made, PeersReadWhatItMade(id));
+    for (int reader : uses_.ReadersOf(id)) {
+      last = std::max(last, ReadUntil(id, static_cast<size_t>(reader), Crosses(reader)));
+    }
+    return last;
+  }
+
+  // The step writes over its operand, element by element, when nobody else may be reading that.
+  bool InPlace(size_t step, ValueId id) const {
+    const Node& node = g_.nodes[step];
+    if ((node.op != Op::kRope && node.op != Op::kAddRmsNorm) || node.out[0] != id) return false;
+    const ValueId from = node.in[0];
+    const Layout &l = p_.layouts[id], &was = p_.layouts[from];
+    const int maker = uses_.ProducerOf(from);
+    if (maker < 0 || l.region != was.region || l.offset != was.offset) return false;
+    if (std::count(g_.outputs.begin(), g_.outputs.end(), from) > 0) return false;
+    std::vector<ValueId> group = was.group;
+    std::replace(group.begin(), group.end(), from, id);
+    if (l.group != group) return false;
+    if (!SameHands(maker, step) && ReadUntil(from, maker, PeersReadWhatItMade(from)) >= step) {
+      return false;
+    }
+    const auto readers = uses_.ReadersOf(from);
+    return std::all_of(readers.begin(), readers.end(), [&](int reader) {
+      const auto at = static_cast<size_t>(reader);
+      return at == step || (at < step && SameHands(at, step)) ||
+             ReadUntil(from, at, Crosses(at)) < step;
+    });
+  }
+
+  bool HasMemory(ValueId id) const {
+    const Region region = p_.layouts[id].region;
+    return region == Region::kRank || region == Region::kWorker;
+  }
+
+  Status Bounds() const {
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      for (ValueId id : g_.nodes[s].out) {
+        if (!HasMemory(id)) continue;
+        const Layout& l = p_.layouts[id];
+        const int64_t arena =
+            l.region == Region::kRank ? p_.rank_arena_bytes : p_.worker_arena_bytes;
+        if (l.offset < 0 || l.offset + BytesOf(l.group) > arena) {
+          return Broken("P5", s, id, "it ends outside its arena");
+        }
+      }
+    }
+    return Status::Ok();
+  }
+
+  Status Memory() const {
+    std::vector<Buffer> buffers;
+    std::vector<int> buffer_of(g_.values.size(), -1);
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      for (ValueId id : g_.nodes[s].out) {
+        if (!HasMemory(id)) continue;
+        const Layout& l = p_.layouts[id];
+        if (std::count(l.group.begin(), l.group.end(), id) != 1) {
+          return Broken("P3", s, id, "it is no column of its own buffer");
+        }
+        const size_t to = AliveUntil(id, s);
+        int& buffer = buffer_of[id];
+        if (InPlace(s, id)) {
+          buffer = buffer_of[g_.nodes[s].in[0]];
+        } else if (const ValueId side = g_.nodes[s].out[0]; side != id &&
+                                                            p_.layouts[side].group == l.group &&
+                                                            p_.layouts[side].offset == l.offset) {
+          buffer = buffer_of[side];
+        }
+        if (buffer >= 0) {
+          buffers[buffer].to = std::max(buffers[buffer].to, to);
+        } else {
+          buffer = static_cast<int>(buffers.size());
+          buffers.push_back({id, l.region, l.offset, l.offset + BytesOf(l.group), s, to});
+        }
+      }
+    }
+    for (size_t b = 0; b < buffers.size(); ++b) {
+      for (size_t a = 0; a < b; ++a) {
+        const Buffer &x = buffers[a], &y = buffers[b];
+        if (x.region != y.region || x.end <= y.begin || y.end <= x.begin || x.to < y.from) continue;
+        return Broken(
+            "P3", y.from, y.first,
+            fmt::format("it lies on '{}', which may still be read", g_.value(x.first).name));
+      }
+    }
+    return Status::Ok();
+  }
+
+  const Plan& p_;
+  const Graph& g_;
+  graph::Uses uses_;
+};
+
+}  // namespace
+
+Status VerifyLaw(const Plan& plan, Law law) { return Checker(plan).Check(law); }
+
+Status VerifyPlan(const Plan& plan) {
+  const Checker checker(plan);
+  for (Law law : kLaws) WEFT_RETURN_IF_ERROR(checker.Check(law));
+  return Status::Ok();
+}
+
+}  // namespace weft::plan

@@ -1,0 +1,102 @@
+// The plans of three models as text, under review: tests/plans/<model>.tp<ranks>.txt. A change of
+// passes, waits, sharing, exchanges or memory shows there, line by line, and is committed with the
+// code that makes it. The reference kernels stand for all, so that no machine has plans of its own.
+//   WEFT_UPDATE_PLANS=1 weft_exec_test --gtest_filter='*GoldenPlans*'     writes them anew
+#include <gtest/gtest.h>
+
+#include "exec/cpu_target.h"
+#include "graph/builder.h"
+#include "graph/passes/pass.h"
+#include "models/model.h"
+#include "plan/plan.h"
+#include "support/golden_text.h"
+#include "support/sparse_checkpoint.h"
+
+namespace weft::exec {
+namespace {
+
+using plan::Bucket;
+using plan::HeadMode;
+
+// The shapes and formats of SmolLM2-135M-Instruct.Q4_1.gguf, two of its thirty layers.
+support::SparseCheckpoint SmolLm2() {
+  const support::DecoderSpec spec{.layers = 2,
+                                  .hidden = 576,
+                                  .width = 1536,
+                                  .heads = 9,
+                                  .kv_heads = 3,
+                                  .head_dim = 64,
+                                  .vocab = 49152,
+                                  .dtype = DType::kQ4_1};
+  return support::OpenSparseGguf(support::GgufMetadata(spec),
+                                 support::GgufTensors(spec, DType::kQ8_0));
+}
+
+support::SparseCheckpoint Tiny(const std::string& name) {
+  auto opened = io::Checkpoint::Open(std::string(WEFT_TESTS_DIR) + "/models/data/" + name);
+  EXPECT_TRUE(opened.ok()) << opened.status().message();
+  return {nullptr, std::move(opened).value()};
+}
+
+class PlanPrinter {
+ public:
+  PlanPrinter(const io::Checkpoint& checkpoint, int ranks)
+      : checkpoint_(checkpoint), ranks_(ranks), target_(Options(ranks)) {}
+
+  std::string Body(const char* what, int32_t rows) const {
+    auto graph = Model().build_body(checkpoint_, {});
+    return Text(what, std::move(graph),
+                {Bucket::Kind::kBody, rows, rows, HeadMode::kGreedy, false});
+  }
+  std::string Head(const char* what, int32_t rows, HeadMode mode, bool hash) const {
+    auto graph = Model().build_head(checkpoint_, {}, {mode == HeadMode::kSample, hash});
+    return Text(what, std::move(graph), {Bucket::Kind::kHead, rows, rows, mode, hash});
+  }
+
+ private:
+  // Two workers share a rank of one or two, so that what each does for itself shows too.
+  static CpuTargetOptions Options(int ranks) {
+    CpuTargetOptions options;
+    options.reference = true;
+    options.workers_per_rank = ranks < 3 ? 2 : 1;
+    return options;
+  }
+  const models::Model& Model() const {
+    auto model = models::FindModel(checkpoint_.config());
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    return **model;
+  }
+  std::string Text(const char* what, Result<graph::Graph> graph, const Bucket& bucket) const {
+    if (!graph.ok()) return graph.status().message();
+    auto placed = graph::InsertCollectives(graph::Expand(*graph, {}), graph::Mesh::Tp(ranks_));
+    if (!placed.ok()) return placed.status().message();
+    auto plan = plan::Compile(*placed, bucket, target_, {});
+    if (!plan.ok()) return plan.status().message();
+    return fmt::format("== {}\n{}fingerprint {:016x}\n", what, Print(*plan), plan->fingerprint);
+  }
+
+  const io::Checkpoint& checkpoint_;
+  int ranks_;
+  CpuTarget target_;
+};
+
+TEST(GoldenPlans, AreTheOnesUnderReview) {
+  for (const std::string model :
+       {"llama_tied_4h2_bf16", "qwen3_bias_8h8_mixed", "smollm2_two_layers"}) {
+    const support::SparseCheckpoint checkpoint =
+        model == "smollm2_two_layers" ? SmolLm2() : Tiny(model);
+    ASSERT_NE(checkpoint.file, nullptr);
+    for (const int ranks : {1, 2, 3}) {
+      const PlanPrinter print(*checkpoint, ranks);
+      const std::string text = print.Body("decode:1", 1) + print.Body("decode:4", 4) +
+                               print.Body("prefill:512", 512) +
+                               print.Head("head:4", 4, HeadMode::kGreedy, false) +
+                               print.Head("head:4, logits hashed", 4, HeadMode::kGreedy, true) +
+                               print.Head("head:4, sampled", 4, HeadMode::kSample, false);
+      support::ExpectGolden(fmt::format("plans/{}.tp{}.txt", model, ranks), text);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft::exec

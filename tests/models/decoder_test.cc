@@ -1,0 +1,231 @@
+// The graphs of the model files: what each says as text, and what a checkpoint must have for it.
+// Covers src/models/llama.cc src/models/qwen2.cc src/models/qwen3.cc
+#include "models/decoder.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "graph/verify.h"
+#include "support/golden_text.h"
+#include "support/model_graphs.h"
+
+namespace weft::models {
+namespace {
+
+using graph::Op;
+using support::DecoderSpec;
+using support::NamesOf;
+using support::SparseCheckpoint;
+using support::TensorSpec;
+
+// What each family is in our files, with everything on that it may have.
+std::vector<DecoderSpec> Families() {
+  return {{.architecture = "LlamaForCausalLM",
+           .tied = false,
+           .attention_bias = true,
+           .output_bias = true,
+           .mlp_bias = true},
+          {.architecture = "LlamaForCausalLM"},
+          {.architecture = "MistralForCausalLM"},
+          {.architecture = "Qwen2ForCausalLM", .attention_bias = true},
+          {.architecture = "Qwen3ForCausalLM",
+           .tied = false,
+           .attention_bias = true,
+           .output_bias = true,
+           .qk_norm = true},
+          {.architecture = "Qwen3ForCausalLM", .qk_norm = true}};
+}
+
+std::unique_ptr<io::Checkpoint> Tiny(const std::string& name) {
+  auto opened = io::Checkpoint::Open(std::string(WEFT_TESTS_DIR) + "/models/data/" + name);
+  EXPECT_TRUE(opened.ok()) << opened.status().message();
+  return std::move(opened).value();
+}
+
+std::vector<std::string> TinyModels() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(WEFT_TESTS_DIR "/models/data")) {
+    if (entry.is_directory()) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void Replace(std::string* text, const std::string& from, const std::string& to) {
+  for (size_t at = 0; (at = text->find(from, at)) != std::string::npos; at += to.size()) {
+    text->replace(at, from.size(), to);
+  }
+}
+
+// The lines of a body's text that are of one layer, called as if it were the first.
+std::string LayerText(const std::string& text, int layer) {
+  const std::string name = fmt::format("L{:02}", layer), next = fmt::format("@L{:02}", layer + 1);
+  const std::string file = fmt::format("layers.{}.", layer), kv = fmt::format(" kv.{}", layer);
+  std::string out;
+  for (const std::string& line : support::LinesOf(text)) {
+    const auto has = [&](const std::string& what) { return line.find(what) != std::string::npos; };
+    if (has(next) || line.starts_with("return")) continue;
+    if (has(name) || has(file) || has(kv)) out += line + "\n";
+  }
+  if (layer > 0) Replace(&out, fmt::format("L{:02}.mlp_residual", layer - 1), "embed.embedding");
+  Replace(&out, name, "L00");
+  Replace(&out, file, "layers.0.");
+  Replace(&out, kv, " kv.0");
+  Replace(&out, fmt::format("follows {} ", 1 + 3 * layer), "follows 1 ");
+  return out;
+}
+
+// The lines of no layer.
+std::string FrontText(const std::string& text) {
+  std::string out;
+  for (const std::string& line : support::LinesOf(text)) {
+    const size_t label = line.find_first_of("L"), file = line.find("layers."),
+                 kv = line.find(" kv.");
+    if (label == std::string::npos && file == std::string::npos && kv == std::string::npos)
+      out += line + "\n";
+  }
+  return out;
+}
+
+TEST(Graphs, OfTheTinyModelsAreTheOnesUnderReview) {
+  for (const std::string& name : TinyModels()) {
+    const std::unique_ptr<io::Checkpoint> checkpoint = Tiny(name);
+    const std::string body = Print(support::BodyOf(*checkpoint));
+    for (int layer = 1; layer < checkpoint->config().layers; ++layer) {
+      EXPECT_EQ(LayerText(body, layer), LayerText(body, 0)) << name << ": layers are alike";
+    }
+    support::ExpectGolden(
+        fmt::format("models/graphs/{}.txt", name),
+        FrontText(body) + LayerText(body, 0) + Print(support::HeadOf(*checkpoint)) +
+            Print(support::HeadOf(*checkpoint, {.sample = true, .hash_logits = true})));
+  }
+}
+
+TEST(Graphs, AreLawfulInWordsOfIntention) {
+  for (const DecoderSpec& spec : Families()) {
+    const SparseCheckpoint checkpoint = support::OpenSparse(spec);
+    const graph::Graph body = support::BodyOf(*checkpoint);
+    EXPECT_TRUE(Verify(body).ok()) << Verify(body).message();
+    for (const graph::Node& node : body.nodes) {
+      EXPECT_NE(node.op, Op::kMatmul) << "a model says what it wants, not how";
+      EXPECT_FALSE(IsExchange(node.op)) << "and knows no ranks";
+    }
+    for (const bool sample : {false, true}) {
+      for (const bool hash : {false, true}) {
+        const graph::Graph head = support::HeadOf(*checkpoint, {sample, hash});
+        EXPECT_TRUE(Verify(head).ok()) << Verify(head).message();
+        EXPECT_EQ(head.outputs.size(), hash ? 2u : 1u);
+        const Op last = head.nodes[head.ProducerOf(head.outputs[0])].op;
+        EXPECT_EQ(last, sample ? Op::kSample : Op::kArgmax);
+      }
+    }
+  }
+}
+
+TEST(Graphs, ComputeInTheModelDtypeAndGiveFloat32Logits) {
+  const SparseCheckpoint checkpoint = support::OpenSparse(DecoderSpec{});
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    const graph::Graph g = support::BodyOf(*checkpoint, {.model_dtype = dtype});
+    for (const graph::Value& v : g.values) {
+      if (v.kind == graph::ValueKind::kTemp || v.kind == graph::ValueKind::kState) {
+        EXPECT_EQ(v.dtype, dtype) << v.name;
+      }
+      if (v.kind == graph::ValueKind::kParam && v.dims.size() == 2) {
+        EXPECT_EQ(v.dtype, DType::kBF16) << v.name;
+      }
+      if (v.kind == graph::ValueKind::kParam && v.dims.size() == 1) {
+        EXPECT_EQ(v.dtype, DType::kF32) << v.name;
+      }
+    }
+  }
+  const graph::Graph head = support::HeadOf(*checkpoint);
+  for (const graph::Node& node : head.nodes) {
+    if (node.op == Op::kLmHead) {
+      EXPECT_EQ(head.value(node.out[0]).dtype, DType::kF32);
+    }
+  }
+}
+
+TEST(Graphs, TiedWeightsExistOnce) {
+  for (const bool tied : {true, false}) {
+    DecoderSpec spec;
+    spec.tied = tied;
+    const SparseCheckpoint checkpoint = support::OpenSparse(spec);
+    std::vector<std::string> tables;
+    for (const graph::Graph& g : {support::BodyOf(*checkpoint), support::HeadOf(*checkpoint)}) {
+      for (const graph::Value& v : g.values) {
+        const bool whole = v.kind == graph::ValueKind::kParam && v.dims[0].n == spec.vocab;
+        if (!whole) continue;
+        tables.push_back(v.name);
+        EXPECT_EQ(g.tables[v.dims[0].table].leaves, LeafTable::Make(spec.vocab, 32));
+      }
+    }
+    // One name is one tensor: embedding and head read the same panels.
+    const std::string embed = "model.embed_tokens.weight";
+    EXPECT_EQ(tables, (std::vector<std::string>{embed, tied ? embed : "lm_head.weight"}));
+  }
+}
+
+TEST(Graphs, OfAFamilyHaveItsTraitsWhateverTheFileSays) {
+  struct Trait {
+    const char* architecture;
+    bool qkv_bias, head_norms;
+  };
+  for (const Trait& t :
+       {Trait{"LlamaForCausalLM", false, false}, Trait{"Qwen2ForCausalLM", true, false},
+        Trait{"Qwen3ForCausalLM", false, true}}) {
+    DecoderSpec spec{
+        .architecture = t.architecture, .attention_bias = t.qkv_bias, .qk_norm = t.head_norms};
+    if (std::string_view(t.architecture) == "Qwen2ForCausalLM") {
+      // Its config.json has no key for the biases that it has always had.
+      std::string config = spec.Config();
+      Replace(&config, R"("attention_bias": true, )", "");
+      EXPECT_EQ(support::Refusal(*support::OpenSparse(config, spec.Tensors())), "");
+    }
+    const SparseCheckpoint checkpoint = support::OpenSparse(spec);
+    EXPECT_EQ(support::Refusal(*checkpoint), "");
+    const graph::Graph g = support::BodyOf(*checkpoint);
+    EXPECT_EQ(support::NodesOf(g, Op::kRmsNorm, "L00.attn").size(), t.head_norms ? 2u : 0u);
+    // The other families' tensors are strangers here.
+    for (const char* name : {"q_proj.bias", "q_norm.weight"}) {
+      const std::string tensor = std::string("model.layers.0.self_attn.") + name;
+      std::vector<TensorSpec> tensors = spec.Tensors();
+      const bool known = std::any_of(tensors.begin(), tensors.end(),
+                                     [&](const TensorSpec& s) { return s.name == tensor; });
+      EXPECT_EQ(known, std::string(name) == "q_proj.bias" ? t.qkv_bias : t.head_norms);
+      if (known) continue;
+      tensors.push_back({tensor, DType::kBF16, {16}});
+      EXPECT_NE(support::Refusal(*support::OpenSparse(spec.Config(), tensors))
+                    .find("'" + tensor + "' [16] is no part of a "),
+                std::string::npos);
+    }
+  }
+}
+
+TEST(Graphs, NeedEveryTensorOfTheirFamilyInItsShape) {
+  int tried = 0;
+  for (const DecoderSpec& spec : Families()) {
+    const std::vector<TensorSpec> whole = spec.Tensors();
+    EXPECT_EQ(support::Refusal(*support::OpenSparse(spec.Config(), whole)), "");
+    for (size_t i = 0; i < whole.size(); ++i) {
+      std::vector<TensorSpec> tensors = whole;
+      tensors.erase(tensors.begin() + static_cast<long>(i));
+      const SparseCheckpoint without = support::OpenSparse(spec.Config(), tensors);
+      EXPECT_EQ(support::Refusal(*without),
+                fmt::format("{}: tensor '{}' is missing", without.folder->path(), whole[i].name));
+      tensors = whole;
+      tensors[i].shape.back() += 32;
+      const SparseCheckpoint wrong = support::OpenSparse(spec.Config(), tensors);
+      EXPECT_EQ(support::Refusal(*wrong),
+                fmt::format("{}: tensor '{}' has shape [{}], [{}] expected", wrong.folder->path(),
+                            whole[i].name, fmt::join(tensors[i].shape, ", "),
+                            fmt::join(whole[i].shape, ", ")));
+      ++tried;
+    }
+  }
+  EXPECT_GT(tried, 100);
+}
+
+}  // namespace
+}  // namespace weft::models
