@@ -66,16 +66,21 @@ Work WorkOf(const plan::Plan& plan, const StepShape& shape, int64_t rows) {
 
 Bound BoundOf(const Work& work, const MachineLimits& limits, int threads) {
   Bound bound;
-  const auto add = [&](const Limit* limit, double amount, double* ns) {
-    if (limit != nullptr && limit->value > 0) *ns += amount / limit->value;
+  const auto rate = [&](const std::string& name) {
+    const Limit* limit = limits.Find(name, threads);
+    return limit == nullptr ? 0.0 : limit->value;
+  };
+  const auto add = [](double rate, double amount, double* ns) {
+    if (rate > 0) *ns += amount / rate;
   };
   double memory = 0, compute = 0;
-  add(limits.Memory(threads), work.bytes, &memory);
+  add(rate("read"), work.bytes, &memory);
   const std::pair<const char*, double> kinds[] = {{"bf16", work.bf16}, {"int8", work.int8}, {"fp32", work.fp32}};
   std::string most = "bf16";
   double most_amount = 0;
   for (const auto& [name, amount] : kinds) {
-    add(limits.Find(name, threads), amount, &compute);
+    // Where two FMAs on widened halves beat vdpbf16ps, they are the limit of bf16.
+    add(name == std::string("bf16") ? std::max(rate("bf16"), rate("fp32")) : rate(name), amount, &compute);
     if (amount > most_amount) most = name, most_amount = amount;
   }
   bound.ns = std::max(memory, compute);

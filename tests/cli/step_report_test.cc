@@ -82,6 +82,8 @@ TEST(BoundOf, IsTheSlowerOfMemoryAndArithmetic) {
   bound = BoundOf(work, limits, 1);
   EXPECT_EQ(bound.ns, 150) << "both kinds take their time";
   EXPECT_EQ(bound.by, "int8");
+  limits.limits.push_back(LimitOf("fp32", 200));
+  EXPECT_EQ(BoundOf(work, limits, 1).ns, 125) << "bf16 by FMAs is faster here";
   EXPECT_EQ(BoundOf(work, {}, 1).ns, 0) << "nothing is known";
 }
 

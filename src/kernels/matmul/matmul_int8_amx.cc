@@ -51,6 +51,9 @@ constexpr Form FormOf(DType type) {
   return type == DType::kQ6_K ? Form::kTwoScales : HasMin(type) ? Form::kScaleAndMin : Form::kScale;
 }
 
+// Inputs of one dot.
+constexpr int InputsOf(Form form) { return form == Form::kTwoScales ? 16 : kStepInputs; }
+
 // The ring of dots between the tile unit and the vectors: [slot][half of the block][16][16] int32.
 struct alignas(64) Dots {
   int32_t at[4][2][kTileRows][kPanelOutputs];
@@ -58,9 +61,10 @@ struct alignas(64) Dots {
 
 template <Form kForm, int kSlot>
 WEFT_INLINE void Start(const ExpandedBlock& block, const std::byte* x, Dots* dots) {
-  amx::DotTo<kSlot % 2>(dots->at[kSlot][0], x, kStepInputs, block.codes[0]);
+  constexpr int kInputs = InputsOf(kForm);
+  amx::DotTo<kSlot % 2, kInputs>(dots->at[kSlot][0], x, kStepInputs, block.codes[0]);
   if constexpr (kForm == Form::kTwoScales) {
-    amx::DotTo<1 - kSlot % 2>(dots->at[kSlot][1], x + 16, kStepInputs, block.codes[4]);
+    amx::DotTo<1 - kSlot % 2, kInputs>(dots->at[kSlot][1], x + 16, kStepInputs, block.codes[4]);
   }
 }
 
@@ -196,7 +200,7 @@ int64_t ScratchBytes(const MatmulArgs& a) {
 
 void Run(const MatmulArgs& a, Slice slice, std::byte* scratch) {
   if (slice.begin >= slice.end) return;
-  amx::Configure(FormOf(a.w.dtype) == Form::kTwoScales ? 16 : kStepInputs);
+  amx::Configure(InputsOf(FormOf(a.w.dtype)));
   Driver<Core>::Run(a, slice, scratch);
   amx::Release();  // so that a switch of threads saves no tiles
 }

@@ -50,7 +50,8 @@ static WEFT_INLINE void Release() { asm volatile("tilerelease" : : : "memory"); 
 
 // The dots of 16 rows, `stride` bytes from one to the next, and of one block's codes, to [16][16]
 // int32 at `to`. Calls in turn give other lanes (0..1), so that none waits for the tiles of the last.
-template <int kLane>
+// kInputs is what Configure() was told.
+template <int kLane, int kInputs>
 static WEFT_INLINE void DotTo(void* to, const void* rows, int64_t stride, const void* codes) {
   static_assert(kLane == 0 || kLane == 1);
 #define WEFT_DOT(sums, x, w)                                                                  \
@@ -73,18 +74,16 @@ namespace amx = amx_native;
 
 namespace amx_emulated {
 
-static inline thread_local int tile_inputs = 0;
-
-static WEFT_INLINE void Configure(int inputs) { tile_inputs = inputs; }
-static WEFT_INLINE void Release() { tile_inputs = 0; }
-template <int kLane>
+static WEFT_INLINE void Configure(int) {}
+static WEFT_INLINE void Release() {}
+template <int kLane, int kInputs>
 static WEFT_INLINE void DotTo(void* to, const void* rows, int64_t stride, const void* codes) {
   const auto* x = static_cast<const int8_t*>(rows);
   const auto* w = static_cast<const int8_t*>(codes);
   for (int r = 0; r < 16; ++r) {
     for (int o = 0; o < 16; ++o) {
       int32_t sum = 0;
-      for (int i = 0; i < tile_inputs; ++i) sum += x[r * stride + i] * w[(i / 4 * 16 + o) * 4 + i % 4];
+      for (int i = 0; i < kInputs; ++i) sum += x[r * stride + i] * w[(i / 4 * 16 + o) * 4 + i % 4];
       std::memcpy(static_cast<std::byte*>(to) + (r * 16 + o) * 4, &sum, 4);
     }
   }
