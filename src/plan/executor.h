@@ -67,8 +67,9 @@ class Executor {
  public:
   virtual ~Executor() = default;
   virtual const ExecutorLimits& limits() const = 0;
-  // The calling thread will be the one that calls Run(): it moves to the core of worker 0, for good.
-  // A thread that the system moves about meets the pinned worker of another core sooner or later.
+  // The calling thread will be the one that calls Run(): it moves to the core of worker 0, for
+  // good. A thread that the system moves about meets the pinned worker of another core sooner or
+  // later.
   virtual Status PinCaller() { return {}; }
   // Runs one step to its end. Errors: kInvalid for inputs out of limits (nothing ran), kDeadline
   // when a rank did not arrive (the executor is then unusable), kInternal otherwise.

@@ -45,7 +45,9 @@ TEST(CpuTarget, TheForcedImplementationIsTheOneThatRuns) {
   const plan::Plan plan = PlanOf(config, 8);
   for (const plan::Step& step : plan.steps) {
     const graph::Op op = plan.graph.nodes[step.node].op;
-    if (op == graph::Op::kRmsNorm || op == graph::Op::kAddRmsNorm) EXPECT_EQ(step.impl, "ref");
+    if (op == graph::Op::kRmsNorm || op == graph::Op::kAddRmsNorm) {
+      EXPECT_EQ(step.impl, "ref");
+    }
   }
 }
 
