@@ -85,10 +85,17 @@ struct Row {
   StepShape shape;
   Work work;
   int plan_waits = 0;
-  std::vector<StepTime> times;  // sorted by ns
+  std::vector<StepTime> times;  // as they came
   TraceReport trace;
 
-  double median_ns() const { return static_cast<double>(times[times.size() / 2].ns); }
+  // In ns; q = 0.5 is the median.
+  double quantile(double q) const {
+    std::vector<int64_t> ns;
+    for (const StepTime& t : times) ns.push_back(t.ns);
+    std::sort(ns.begin(), ns.end());
+    return static_cast<double>(ns[static_cast<size_t>(q * static_cast<double>(ns.size() - 1) + 0.5)]);
+  }
+  double median_ns() const { return quantile(0.5); }
   double host_ns() const {
     std::vector<int64_t> host;
     for (const StepTime& t : times) host.push_back(t.host_ns);
@@ -166,7 +173,6 @@ class Latency {
     exec::SetTrace(*executor_, nullptr);
     if (trace_.dropped() > 0) return Status::Internal("{} events of the trace found no room", trace_.dropped());
     row.trace = ReportOf(trace_, traced, shape);
-    std::sort(row.times.begin(), row.times.end(), [](const StepTime& a, const StepTime& b) { return a.ns < b.ns; });
     return row;
   }
 
@@ -190,7 +196,7 @@ void PrintHead() {
 
 void PrintRow(const Row& row, const MachineLimits& limits, int threads) {
   const double ns = row.median_ns();
-  const auto at = [&](double q) { return static_cast<double>(row.times[static_cast<size_t>(q * static_cast<double>(row.times.size() - 1))].ns) / 1e6; };
+  const auto at = [&](double q) { return row.quantile(q) / 1e6; };
   fmt::print("{:<14} {:>6} {:>9.3f} {:>9.3f} {:>9.3f} {:>10.1f} {:>7.1f} {:>8.1f} {:>12} {:>6} {:>8.1f} {:>8.1f}\n", row.name,
              row.shape.position, at(0), ns / 1e6, at(0.99), row.tokens_per_s(), row.work.bytes / ns, row.work.operations() / ns,
              Fraction(row.work, ns, limits, threads), row.trace.waits, row.trace.wait_ns / 1e3, row.host_ns() / 1e3);
