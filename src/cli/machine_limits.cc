@@ -131,8 +131,6 @@ void MeasureExchange(Bench& bench, MachineLimits* out) {
     for (int i = 0; i < kCalls; ++i) (void)bench.barrier().Wait(worker);
   }), 1e9, "ns", "flags in shared lines");
 
-  // One row of 2,048 fp32 partials a rank, written anew each time, two sets in turn as in a plan.
-  constexpr int64_t kCols = 2048;
   comm::ThreadFabric::Options options;
   options.workers.assign(n, 1);
   auto fabric = comm::ThreadFabric::Create(options);
@@ -140,38 +138,41 @@ void MeasureExchange(Bench& bench, MachineLimits* out) {
   for (int r = 0; r < n; ++r) all[r] = r;
   const int group = (*fabric)->AddGroup(all).value();
   const comm::RootLayout layout = comm::MakeRootLayout(LeafTable::Make(16, 1), n);
-  struct Set {
-    std::vector<std::vector<float>> roots;
-    std::vector<std::vector<uint16_t>> y;
-    std::vector<float*> root_pointers;
-    std::vector<View> views;
-  } sets[2];
-  const std::vector<int64_t> strides(layout.count(), kCols);
-  for (Set& set : sets) {
-    set.roots.resize(n);
-    for (int r = 0; r < n; ++r) {
-      set.roots[r].assign(kCols * std::max(layout.CountOf(r), 1), 1.0f);
-      for (int i = 0; i < layout.CountOf(r); ++i) set.root_pointers.push_back(set.roots[r].data() + i * kCols);
-      set.y.emplace_back(kCols, uint16_t{0});
-      set.views.push_back({set.y.back().data(), 1, kCols, kCols, DType::kBF16});
+  // One row of fp32 partials a rank, written anew each time, two sets in turn as in a plan.
+  for (const int64_t cols : {512, 2048, 16384}) {
+    struct Set {
+      std::vector<std::vector<float>> roots;
+      std::vector<std::vector<uint16_t>> y;
+      std::vector<float*> root_pointers;
+      std::vector<View> views;
+    } sets[2];
+    const std::vector<int64_t> strides(layout.count(), cols);
+    for (Set& set : sets) {
+      set.roots.resize(n);
+      for (int r = 0; r < n; ++r) {
+        set.roots[r].assign(cols * std::max(layout.CountOf(r), 1), 1.0f);
+        for (int i = 0; i < layout.CountOf(r); ++i) set.root_pointers.push_back(set.roots[r].data() + i * cols);
+        set.y.emplace_back(cols, uint16_t{0});
+        set.views.push_back({set.y.back().data(), 1, cols, cols, DType::kBF16});
+      }
     }
-  }
-  struct alignas(128) Turn { int64_t value = 0; };
-  for (const auto* method : comm::AllReduceMethods()) {
-    std::vector<Turn> turns(n);
-    const auto reduce = [&](int rank) {
-      Set& set = sets[turns[rank].value++ % 2];
-      for (float& x : set.roots[rank]) x = static_cast<float>(turns[rank].value & 15);
-      comm::ReduceArgs args{.rank = rank, .ranks = n, .rows = 1, .cols = kCols, .root_count = layout.count(),
-                            .root_ranks = layout.root_ranks.data(), .merges = layout.merges.data(),
-                            .roots = set.root_pointers.data(), .strides = strides.data(), .y = set.views.data()};
-      args.finish = kernels::Choose(kernels::FinishKernels(), kernels::FinishArgs{.strides = strides.data(), .count = layout.count(),
-                                    .merges = layout.merges.data(), .y = set.views[rank]}, kernels::DetectIsa());
-      (void)comm::RunCollective(**fabric, {group, rank, 0}, *method, args, {});
-    };
-    per_call("all_reduce", kCols * 4, bench.Rounds([&](int worker) {
-      for (int i = 0; i < kCalls; ++i) reduce(worker);
-    }), 1e6, "us", std::string(method->name));
+    struct alignas(128) Turn { int64_t value = 0; };
+    for (const auto* method : comm::AllReduceMethods()) {
+      std::vector<Turn> turns(n);
+      const auto reduce = [&](int rank) {
+        Set& set = sets[turns[rank].value++ % 2];
+        for (float& x : set.roots[rank]) x = static_cast<float>(turns[rank].value & 15);
+        comm::ReduceArgs args{.rank = rank, .ranks = n, .rows = 1, .cols = cols, .root_count = layout.count(),
+                              .root_ranks = layout.root_ranks.data(), .merges = layout.merges.data(),
+                              .roots = set.root_pointers.data(), .strides = strides.data(), .y = set.views.data()};
+        args.finish = kernels::Choose(kernels::FinishKernels(), kernels::FinishArgs{.strides = strides.data(), .count = layout.count(),
+                                      .merges = layout.merges.data(), .y = set.views[rank]}, kernels::DetectIsa());
+        (void)comm::RunCollective(**fabric, {group, rank, 0}, *method, args, {});
+      };
+      per_call("all_reduce", cols * 4, bench.Rounds([&](int worker) {
+        for (int i = 0; i < kCalls; ++i) reduce(worker);
+      }), 1e6, "us", std::string(method->name));
+    }
   }
 }
 
