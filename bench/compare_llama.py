@@ -18,6 +18,7 @@ itself before and after the run. Standard library only.
 """
 import argparse
 import collections
+import functools
 import json
 import pathlib
 import statistics
@@ -62,13 +63,28 @@ def weft(args, model):
     return speeds, limits
 
 
+@functools.cache
+def help_of(program):
+    done = subprocess.run([program, "--help"], capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
 def llama(args, program, model):
     speeds = {}
     common = [program, "-m", model, "-t", args.threads, "-o", "json"]
     for row in json.loads(run(common + ["-p", ",".join(map(str, args.prefill)), "-n", 0, "-r", args.repeat])):
         speeds[f"prefill {row['n_prompt']}"] = row["avg_ts"]
+    known = help_of(program)
     for depth in args.depth:
-        for row in json.loads(run(common + ["-p", 0, "-n", args.tokens, "-d", depth, "-r", 1])):
+        if depth == 0:
+            flags = ["-n", args.tokens]
+        elif "--n-depth" in known:
+            flags = ["-n", args.tokens, "-d", depth]
+        elif "-gp" in known:  # ik_llama.cpp: tokens after a prompt
+            flags = ["-n", 0, "-gp", f"{depth},{args.tokens}"]
+        else:
+            continue
+        for row in json.loads(run(common + ["-p", 0, "-r", 1] + flags)):
             speeds[f"decode @{depth}"] = row["avg_ts"]
     return speeds
 

@@ -40,6 +40,9 @@ Isa DetectIsa() {
       !__builtin_cpu_supports("f16c") || !__builtin_cpu_supports("bmi2")) {
     return Isa::kPortable;
   }
+#ifdef WEFT_GENERIC
+  return Isa::kAvx2;  // a build that behaves alike on every CPU it can run on
+#endif
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
       !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl")) {
     return Isa::kAvx2;
