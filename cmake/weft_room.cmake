@@ -36,7 +36,8 @@ function(weft_room name)
 endfunction()
 
 # weft_test_program(<name> DEPS room...)
-# The test program weft_<name>_test of tests/<name>/**_test.cc, if there are any.
+# The test program weft_<name>_test of tests/<name>/**_test.cc, if there are any. A file *_avx512.cc
+# beside them is built for that instruction set, as in src/.
 function(weft_test_program name)
   if(NOT WEFT_TESTS)
     return()
@@ -46,7 +47,9 @@ function(weft_test_program name)
   if(NOT tests)
     return()
   endif()
-  add_executable(weft_${name}_test ${tests})
+  file(GLOB_RECURSE avx512 CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_avx512.cc)
+  set_source_files_properties(${avx512} PROPERTIES COMPILE_OPTIONS "${WEFT_AVX512_FLAGS}")
+  add_executable(weft_${name}_test ${tests} ${avx512})
   # They hold AVX-512 sources over emulated instructions, all of it unrolled: minutes at -O3.
   foreach(test IN LISTS tests)
     if(test MATCHES "_(avx512|amx)_test\\.cc$")

@@ -5,8 +5,8 @@
 // remains unproven there is one intrinsic per line below. The two forms live in two namespaces, so
 // a program may hold both.
 //
-// vdpbf16ps does not look at MXCSR: it rounds to nearest even and flushes denormals, always. The
-// emulation does so because every compute thread is set that way (kernels/float_env.h).
+// vdpbf16ps and vcvtneps2bf16 do not look at MXCSR: they round to nearest even and flush denormals,
+// always. The emulation does so because every compute thread is set that way (kernels/float_env.h).
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,11 @@
 
 namespace weft::kernels::avx512_native {
 
-using Floats = __m512;  // 16 floats
-using Words = __m512i;  // 16 int32, 32 int16 or 64 bytes
+using Floats = __m512;   // 16 floats
+using Words = __m512i;   // 16 int32, 32 int16 or 64 bytes
+using Shorts = __m256i;  // 16 uint16
+using Mask = __mmask16;  // of 16 lanes
+using kernels::F16x;
 
 static WEFT_INLINE Floats ZeroFloats() { return _mm512_setzero_ps(); }
 static WEFT_INLINE Words ZeroWords() { return _mm512_setzero_si512(); }
@@ -52,8 +55,40 @@ static WEFT_INLINE void StoreWords(void* p, Words x) { _mm512_storeu_si512(p, x)
 static WEFT_INLINE Floats ToFloats(Words a) { return _mm512_cvtepi32_ps(a); }
 static WEFT_INLINE Words FloatBits(Floats a) { return _mm512_castps_si512(a); }
 static WEFT_INLINE Floats BitsToFloats(Words a) { return _mm512_castsi512_ps(a); }
+static WEFT_INLINE Words Add(Words a, Words b) { return _mm512_add_epi32(a, b); }
+static WEFT_INLINE Floats Add(Floats a, Floats b) { return _mm512_add_ps(a, b); }
 static WEFT_INLINE Floats Multiply(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
 static WEFT_INLINE Floats Fma(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
+// The largest lane. Which of -0 and +0 is free; no lane is NaN.
+static WEFT_INLINE float Largest(Floats a) { return _mm512_reduce_max_ps(a); }
+static WEFT_INLINE F8 LowHalf(Floats a) { return {_mm512_castps512_ps256(a)}; }
+static WEFT_INLINE F8 HighHalf(Floats a) { return {_mm512_extractf32x8_ps(a, 1)}; }
+static WEFT_INLINE Floats Select(Mask mask, Floats yes, Floats no) {
+  return _mm512_mask_blend_ps(mask, no, yes);
+}
+// Memory under a mask: what is not in it is not touched, and read as zero.
+static WEFT_INLINE Floats LoadFloats(Mask mask, const float* p) {
+  return _mm512_maskz_loadu_ps(mask, p);
+}
+static WEFT_INLINE void StoreFloats(Mask mask, float* p, Floats x) {
+  _mm512_mask_storeu_ps(p, mask, x);
+}
+static WEFT_INLINE Words LoadWords(Mask mask, const void* p) {
+  return _mm512_maskz_loadu_epi32(mask, p);
+}
+static WEFT_INLINE Shorts LoadShorts(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+static WEFT_INLINE Shorts LoadShorts(Mask mask, const void* p) {
+  return _mm256_maskz_loadu_epi16(mask, p);
+}
+static WEFT_INLINE void StoreShorts(void* p, Shorts x) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p), x);
+}
+static WEFT_INLINE void StoreShorts(Mask mask, void* p, Shorts x) {
+  _mm256_mask_storeu_epi16(p, mask, x);
+}
+static WEFT_INLINE Words Widen(Shorts a) { return _mm512_cvtepu16_epi32(a); }
 static WEFT_INLINE Floats LoadHalves(const void* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
 }
@@ -64,6 +99,7 @@ static WEFT_INLINE Words LoadSignedBytes(const void* p) {
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
 }
 #ifdef __AVX512BF16__
+static WEFT_INLINE Shorts RoundToBf16(Floats a) { return (__m256i)_mm512_cvtneps_pbh(a); }
 // acc + w . x over pairs of bf16: fma(even, even, fma(odd, odd, acc)).
 static WEFT_INLINE Floats DotBf16(Floats acc, Words w, Words x) {
   return _mm512_dpbf16_ps(acc, (__m512bh)w, (__m512bh)x);
@@ -88,6 +124,10 @@ struct Floats {
 struct Words {
   int32_t at[16];
 };
+struct Shorts {
+  uint16_t at[16];
+};
+using Mask = uint16_t;
 
 template <typename F>
 static WEFT_INLINE Floats EachFloat(const F& f) {
@@ -101,7 +141,14 @@ static WEFT_INLINE Words EachWord(const F& f) {
   for (int i = 0; i < 16; ++i) out.at[i] = static_cast<int32_t>(f(i));
   return out;
 }
+template <typename F>
+static WEFT_INLINE Shorts EachShort(const F& f) {
+  Shorts out;
+  for (int i = 0; i < 16; ++i) out.at[i] = static_cast<uint16_t>(f(i));
+  return out;
+}
 static WEFT_INLINE uint32_t Bits(const Words& a, int i) { return static_cast<uint32_t>(a.at[i]); }
+static WEFT_INLINE bool Has(Mask mask, int i) { return (mask >> i & 1) != 0; }
 
 static WEFT_INLINE Floats ZeroFloats() { return {}; }
 static WEFT_INLINE Words ZeroWords() { return {}; }
@@ -166,11 +213,63 @@ static WEFT_INLINE Floats BitsToFloats(Words a) {
   std::memcpy(out.at, a.at, 64);
   return out;
 }
+static WEFT_INLINE Words Add(Words a, Words b) {
+  return EachWord([&](int i) { return Bits(a, i) + Bits(b, i); });
+}
+static WEFT_INLINE Floats Add(Floats a, Floats b) {
+  return EachFloat([&](int i) { return a.at[i] + b.at[i]; });
+}
 static WEFT_INLINE Floats Multiply(Floats a, Floats b) {
   return EachFloat([&](int i) { return a.at[i] * b.at[i]; });
 }
 static WEFT_INLINE Floats Fma(Floats a, Floats b, Floats c) {
   return EachFloat([&](int i) { return __builtin_fmaf(a.at[i], b.at[i], c.at[i]); });
+}
+static WEFT_INLINE float Largest(Floats a) {
+  float largest = a.at[0];
+  for (float x : a.at) largest = x > largest ? x : largest;
+  return largest;
+}
+static WEFT_INLINE F8 LowHalf(const Floats& a) { return F8::Load(a.at); }
+static WEFT_INLINE F8 HighHalf(const Floats& a) { return F8::Load(a.at + 8); }
+static WEFT_INLINE Floats Select(Mask mask, Floats yes, Floats no) {
+  return EachFloat([&](int i) { return Has(mask, i) ? yes.at[i] : no.at[i]; });
+}
+static WEFT_INLINE Floats LoadFloats(Mask mask, const float* p) {
+  return EachFloat([&](int i) { return Has(mask, i) ? p[i] : 0.0f; });
+}
+static WEFT_INLINE void StoreFloats(Mask mask, float* p, Floats x) {
+  for (int i = 0; i < 16; ++i) {
+    if (Has(mask, i)) p[i] = x.at[i];
+  }
+}
+static WEFT_INLINE Words LoadWords(Mask mask, const void* p) {
+  Words out = {};
+  for (int i = 0; i < 16; ++i) {
+    if (Has(mask, i)) std::memcpy(out.at + i, static_cast<const std::byte*>(p) + 4 * i, 4);
+  }
+  return out;
+}
+static WEFT_INLINE Shorts LoadShorts(const void* p) {
+  Shorts out;
+  std::memcpy(out.at, p, 32);
+  return out;
+}
+static WEFT_INLINE Shorts LoadShorts(Mask mask, const void* p) {
+  Shorts out = {};
+  for (int i = 0; i < 16; ++i) {
+    if (Has(mask, i)) std::memcpy(out.at + i, static_cast<const std::byte*>(p) + 2 * i, 2);
+  }
+  return out;
+}
+static WEFT_INLINE void StoreShorts(void* p, Shorts x) { std::memcpy(p, x.at, 32); }
+static WEFT_INLINE void StoreShorts(Mask mask, void* p, Shorts x) {
+  for (int i = 0; i < 16; ++i) {
+    if (Has(mask, i)) std::memcpy(static_cast<std::byte*>(p) + 2 * i, x.at + i, 2);
+  }
+}
+static WEFT_INLINE Words Widen(Shorts a) {
+  return EachWord([&](int i) { return a.at[i]; });
 }
 static WEFT_INLINE Floats LoadHalves(const void* p) {
   return EachFloat([&](int i) {
@@ -184,6 +283,14 @@ static WEFT_INLINE Words LoadUnsignedBytes(const void* p) {
 }
 static WEFT_INLINE Words LoadSignedBytes(const void* p) {
   return EachWord([&](int i) { return static_cast<const int8_t*>(p)[i]; });
+}
+static WEFT_INLINE Shorts RoundToBf16(Floats a) {
+  return EachShort([&](int i) {
+    uint32_t bits;
+    std::memcpy(&bits, a.at + i, 4);
+    const bool denormal = (bits & 0x7f800000u) == 0;
+    return denormal ? bits >> 16 & 0x8000u : ToBf16(a.at[i]).bits;
+  });
 }
 static WEFT_INLINE Floats DotBf16(Floats acc, Words w, Words x) {
   return EachFloat([&](int i) {
@@ -204,6 +311,50 @@ static WEFT_INLINE Words DotInt8(Words acc, Words w, Words x) {
   });
 }
 
+// The register of simd/vec.h of this width: the formulas of simd/math.h over emulated lanes.
+struct F16x {
+  static constexpr int kLanes = 16;
+  Floats v;
+
+  template <typename F>
+  static WEFT_INLINE F16x Each(const F& f) {
+    return {EachFloat([&](int i) { return f(i).v; })};
+  }
+  WEFT_INLINE F1 lane(int i) const { return {v.at[i]}; }
+
+  static WEFT_INLINE F16x Set(float x) { return {BroadcastFloat(&x)}; }
+  static WEFT_INLINE F16x Zero() { return {ZeroFloats()}; }
+  static WEFT_INLINE F16x Load(const float* p) { return {LoadFloats(p)}; }
+  WEFT_INLINE void Store(float* p) const { StoreFloats(p, v); }
+  friend WEFT_INLINE F16x operator+(const F16x& a, const F16x& b) {
+    return Each([&](int i) { return a.lane(i) + b.lane(i); });
+  }
+  friend WEFT_INLINE F16x operator-(const F16x& a, const F16x& b) {
+    return Each([&](int i) { return a.lane(i) - b.lane(i); });
+  }
+  friend WEFT_INLINE F16x operator*(const F16x& a, const F16x& b) {
+    return Each([&](int i) { return a.lane(i) * b.lane(i); });
+  }
+  friend WEFT_INLINE F16x operator/(const F16x& a, const F16x& b) {
+    return Each([&](int i) { return a.lane(i) / b.lane(i); });
+  }
+  static WEFT_INLINE F16x Fma(const F16x& a, const F16x& b, const F16x& c) {
+    return Each([&](int i) { return F1::Fma(a.lane(i), b.lane(i), c.lane(i)); });
+  }
+  static WEFT_INLINE F16x Max(const F16x& a, const F16x& b) {
+    return Each([&](int i) { return F1::Max(a.lane(i), b.lane(i)); });
+  }
+  static WEFT_INLINE F16x AddExponent(const F16x& p, const F16x& t) {
+    return Each([&](int i) { return F1::AddExponent(p.lane(i), t.lane(i)); });
+  }
+  static WEFT_INLINE F16x IfLess(const F16x& a, const F16x& b, const F16x& yes, const F16x& no) {
+    return Each([&](int i) { return F1::IfLess(a.lane(i), b.lane(i), yes.lane(i), no.lane(i)); });
+  }
+  static WEFT_INLINE F16x IfNaN(const F16x& a, const F16x& yes, const F16x& no) {
+    return Each([&](int i) { return F1::IfNaN(a.lane(i), yes.lane(i), no.lane(i)); });
+  }
+};
+
 }  // namespace weft::kernels::avx512_emulated
 
 #endif
@@ -213,5 +364,38 @@ namespace weft::kernels {
 namespace v512 = avx512_native;
 #else
 namespace v512 = avx512_emulated;
+#endif
+
+// The first n lanes; n may be below 0 or above 16.
+static WEFT_INLINE v512::Mask FirstLanes(int64_t n) {
+  return static_cast<v512::Mask>(n >= 16 ? 0xffffu : n <= 0 ? 0u : (1u << n) - 1u);
+}
+
+// Elements in the model dtype, as simd/storage.h has them 8 wide; bf16 is rounded by the
+// instruction (rms_norm: 1.3 to 1.5 times as fast as by integer operations), so that takes an
+// AVX-512 with BF16.
+static WEFT_INLINE v512::F16x Load16(const float* p) { return {v512::LoadFloats(p)}; }
+static WEFT_INLINE v512::F16x Load16(v512::Mask mask, const float* p) {
+  return {v512::LoadFloats(mask, p)};
+}
+static WEFT_INLINE v512::F16x FromBf16(v512::Shorts bits) {
+  return {v512::BitsToFloats(v512::ShiftLeft(v512::Widen(bits), 16))};
+}
+static WEFT_INLINE v512::F16x Load16(const Bf16* p) { return FromBf16(v512::LoadShorts(p)); }
+static WEFT_INLINE v512::F16x Load16(v512::Mask mask, const Bf16* p) {
+  return FromBf16(v512::LoadShorts(mask, p));
+}
+
+static WEFT_INLINE void Store16(float* p, v512::F16x x) { v512::StoreFloats(p, x.v); }
+static WEFT_INLINE void Store16(v512::Mask mask, float* p, v512::F16x x) {
+  v512::StoreFloats(mask, p, x.v);
+}
+#if defined(__AVX512BF16__) || defined(WEFT_EMULATE_AVX512)
+static WEFT_INLINE void Store16(Bf16* p, v512::F16x x) {
+  v512::StoreShorts(p, v512::RoundToBf16(x.v));
+}
+static WEFT_INLINE void Store16(v512::Mask mask, Bf16* p, v512::F16x x) {
+  v512::StoreShorts(mask, p, v512::RoundToBf16(x.v));
+}
 #endif
 }  // namespace weft::kernels
