@@ -61,7 +61,7 @@ struct Avx2 {
   static constexpr int kLines = 5;
 
   template <typename T, int kRows, int kVecs>
-  [[gnu::noinline]] static void ScoreBlock(const float* q, int64_t stride,
+  [[gnu::noinline]] static void ScoreBlock(const float* q, int64_t q_step,
                                            const std::byte* const* k, int head_dim, float* s) {
     constexpr int kStep = sizeof(T) == 2 ? 2 : 1;
     __m256 acc[kRows][kVecs];
@@ -74,8 +74,8 @@ struct Avx2 {
     for (int b = 0; b < (kVecs + 1) / 2; ++b) block[b] = k[b];
     for (int d = 0; d < head_dim; d += kStep) {
       const int64_t at = int64_t{d} / kStep * 64;
-      Accumulate<T>(acc, q + d, stride,
-                    [&](int v) { return Load(block[v / 2] + at + v % 2 * 32); });
+      Accumulate<T>(acc, q, kStep, [&](int v) { return Load(block[v / 2] + at + v % 2 * 32); });
+      q += q_step;
     }
     WEFT_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -85,26 +85,26 @@ struct Avx2 {
   }
 
   template <typename T, int kRows, int kBlocks>
-  static void ScoreRows(const float* q, int64_t stride, const TileBlocks& blocks, int key_blocks,
+  static void ScoreRows(const float* q, int64_t q_step, const TileBlocks& blocks, int key_blocks,
                         int head_dim, float* s) {
     int b = 0;
     for (; b + kBlocks <= key_blocks; b += kBlocks) {
-      ScoreBlock<T, kRows, kBlocks * 2>(q, stride, blocks.k + b, head_dim, s + b * 16);
+      ScoreBlock<T, kRows, kBlocks * 2>(q, q_step, blocks.k + b, head_dim, s + b * 16);
     }
     for (; b < key_blocks; ++b) {
-      ScoreBlock<T, kRows, 2>(q, stride, blocks.k + b, head_dim, s + b * 16);
+      ScoreBlock<T, kRows, 2>(q, q_step, blocks.k + b, head_dim, s + b * 16);
     }
   }
 
   template <typename T>
-  static void Scores(const float* q, int64_t stride, int rows, const TileBlocks& blocks,
+  static void Scores(const float* q, int64_t q_step, int rows, const TileBlocks& blocks,
                      int key_blocks, int head_dim, float* s) {
     switch (rows) {
-      case 1: return ScoreRows<T, 1, 4>(q, stride, blocks, key_blocks, head_dim, s);
-      case 2: return ScoreRows<T, 2, 2>(q, stride, blocks, key_blocks, head_dim, s);
-      case 3: return ScoreRows<T, 3, 1>(q, stride, blocks, key_blocks, head_dim, s);
-      case 4: return ScoreRows<T, 4, 1>(q, stride, blocks, key_blocks, head_dim, s);
-      default: return ScoreRows<T, 5, 1>(q, stride, blocks, key_blocks, head_dim, s);
+      case 1: return ScoreRows<T, 1, 4>(q, q_step, blocks, key_blocks, head_dim, s);
+      case 2: return ScoreRows<T, 2, 2>(q, q_step, blocks, key_blocks, head_dim, s);
+      case 3: return ScoreRows<T, 3, 1>(q, q_step, blocks, key_blocks, head_dim, s);
+      case 4: return ScoreRows<T, 4, 1>(q, q_step, blocks, key_blocks, head_dim, s);
+      default: return ScoreRows<T, 5, 1>(q, q_step, blocks, key_blocks, head_dim, s);
     }
   }
 

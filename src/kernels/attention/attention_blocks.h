@@ -92,7 +92,7 @@ static inline AttentionUnit UnitAt(const AttentionArgs& a, const AttentionGroups
 
 // One worker's memory. Strides are in floats; rows of o are padded to whole registers.
 struct AttentionScratch {
-  float* q;      // [lines][D]      queries in fp32
+  float* q;      // [D / step][lines][step] of the unit, in fp32; step: 2 for bf16 pairs, else 1
   float* p;      // [lines][64]     scores, then P
   float* o;      // [lines][stride] of the span
   float* merged; // [lines][stride] of the spans before it
@@ -125,35 +125,48 @@ struct AttentionScratch {
   }
 };
 
-// Where the 16-key blocks of a tile are.
+// Where the 16-key blocks of a tile are, and those of the tile that comes after it.
 struct TileBlocks {
   const std::byte* k[kKvTile / 16];
   const std::byte* v[kKvTile / 16];
+  const std::byte* next_k[kKvTile / 16];
+  const std::byte* next_v[kKvTile / 16];
 };
 
 template <typename T, typename Micro>
 struct BlockedAttention {
   static constexpr int kStep = sizeof(T) == 2 ? 2 : 1;  // keys (or d) per fma group
 
-  static TileBlocks BlocksAt(const AttentionArgs& a, const AttentionUnit& u, int64_t tile) {
-    TileBlocks out;
+  // The blocks of the tile at `tile`, or of none (the last ones again) beyond `last_position`.
+  static void FindNext(const AttentionArgs& a, const AttentionUnit& u, int64_t tile,
+                       int64_t last_position, TileBlocks& blocks) {
+    if (tile > last_position) return;
+    constexpr int64_t kElement = sizeof(T);
+    const int64_t head_bytes = a.kv.head_elements() * kElement;
+    const int64_t page_bytes = a.kv.kv_heads * 2 * head_bytes;
+    const std::byte* head = a.kv.base + u.kv_head * 2 * head_bytes;
+    int64_t index = tile / a.kv.page_tokens;
+    int64_t offset = tile % a.kv.page_tokens;
     for (int b = 0; b < kKvTile / 16; ++b) {
-      const int64_t position = tile + b * 16;
-      const int64_t index = position / a.kv.page_tokens;
       const int64_t page = index < u.segment->page_count ? u.segment->pages[index] : 0;
-      const int64_t inside = position % a.kv.page_tokens * a.kv.head_dim * int64_t{sizeof(T)};
-      out.k[b] = a.kv.keys(page, u.kv_head) + inside;
-      out.v[b] = a.kv.values(page, u.kv_head) + inside;
+      blocks.next_k[b] = head + page * page_bytes + offset * a.kv.head_dim * kElement;
+      blocks.next_v[b] = blocks.next_k[b] + head_bytes;
+      offset += 16;
+      if (offset < a.kv.page_tokens) continue;
+      offset = 0;
+      ++index;
     }
-    return out;
+  }
+  static void Advance(TileBlocks& blocks) {
+    std::memcpy(blocks.k, blocks.next_k, sizeof(blocks.k));
+    std::memcpy(blocks.v, blocks.next_v, sizeof(blocks.v));
   }
 
   static void AddTile(const AttentionArgs& a, const AttentionUnit& u, const AttentionScratch& s,
-                      int64_t tile) {
+                      int64_t tile, const TileBlocks& blocks) {
     const int head_dim = a.kv.head_dim;
     const int64_t first_position = u.segment->position_begin + u.row;
     const int64_t last_position = first_position + u.rows - 1;
-    const TileBlocks blocks = BlocksAt(a, u, tile);
     const auto visible_of = [&](int line) {
       const int64_t keys = first_position + line / u.heads - tile + 1;
       return static_cast<int>(keys < kKvTile ? keys : kKvTile);
@@ -169,12 +182,15 @@ struct BlockedAttention {
     const auto part_begin = [&](int part) { return begin + (lines - begin) * part / parts; };
     for (int part = 0; part < parts; ++part) {
       const int from = part_begin(part);
-      Micro::template Scores<T>(s.q + from * s.stride, s.stride, part_begin(part + 1) - from,
+      Micro::template Scores<T>(s.q + from * kStep, lines * kStep, part_begin(part + 1) - from,
                                 blocks, key_blocks, head_dim, s.p + from * kKvTile);
     }
-    for (int line = begin; line < lines; ++line) {
-      Micro::template Softmax<T>(s.p + line * kKvTile, a.scale, visible_of(line), s.m + line,
-                                 s.l + line * 16, s.alpha + line);
+    for (int first = begin; first < lines; first += u.heads) {
+      const int visible = visible_of(first);
+      for (int line = first; line < first + u.heads; ++line) {
+        Micro::template Softmax<T>(s.p + line * kKvTile, a.scale, visible, s.m + line,
+                                   s.l + line * 16, s.alpha + line);
+      }
     }
     for (int part = 0; part < parts; ++part) {
       const int from = part_begin(part);
@@ -219,31 +235,60 @@ struct BlockedAttention {
     }
   }
 
+  // q[D] of one line, to every lines-th group of `kStep`.
+  static void WidenQuery(const T* q, int head_dim, int lines, float* to) {
+    if constexpr (sizeof(T) == 2) {
+      for (int d = 0; d < head_dim; d += 2, to += 2 * lines) {
+        uint32_t pair;
+        std::memcpy(&pair, q + d, 4);
+        const uint64_t floats = uint64_t{pair << 16} | uint64_t{pair & 0xffff0000u} << 32;
+        std::memcpy(to, &floats, 8);
+      }
+    } else {
+      for (int d = 0; d < head_dim; ++d, to += lines) *to = q[d];
+    }
+  }
+
+  static void WriteOutput(const float* o, float l, int head_dim, T* y) {
+    const F8 divisor = F8::Set(l);
+    const F8 nan = F8::Set(__builtin_nanf(""));
+    int d = 0;
+    for (; d + 8 <= head_dim; d += 8) {
+      const F8 out = F8::Load(o + d) / divisor;
+      Store8(y + d, F8::IfNaN(out, nan, out));
+    }
+    for (; d < head_dim; ++d) {
+      const float out = o[d] / l;
+      StoreElement(y + d, out != out ? __builtin_nanf("") : out);
+    }
+  }
+
   static void RunUnit(const AttentionArgs& a, const AttentionUnit& u, const AttentionScratch& s) {
     const int head_dim = a.kv.head_dim;
     const int lines = u.rows * u.heads;
     for (int line = 0; line < lines; ++line) {
       const T* q = a.q.row<const T>(u.segment->row_begin + u.row + line / u.heads) +
                    (u.head + line % u.heads) * head_dim;
-      for (int d = 0; d < head_dim; ++d) s.q[line * s.stride + d] = LoadElement(q + d);
+      WidenQuery(q, head_dim, lines, s.q + line * kStep);
     }
     const int64_t last = u.segment->position_begin + u.row + u.rows - 1;
+    TileBlocks blocks{};
+    FindNext(a, u, 0, last, blocks);
     for (int64_t span = 0; span <= last; span += kKvSpan) {
       for (int line = 0; line < lines; ++line) s.m[line] = -__builtin_inff();
       std::memset(s.l, 0, sizeof(float) * 16 * lines);
       std::memset(s.o, 0, sizeof(float) * s.stride * lines);
       for (int64_t tile = span; tile < span + kKvSpan && tile <= last; tile += kKvTile) {
-        AddTile(a, u, s, tile);
+        Advance(blocks);
+        FindNext(a, u, tile + kKvTile, last, blocks);
+        AddTile(a, u, s, tile, blocks);
       }
       EndSpan(u, s, head_dim, span);
     }
     for (int line = 0; line < lines; ++line) {
       T* y = a.y.row<T>(u.segment->row_begin + u.row + line / u.heads) +
              (u.head + line % u.heads) * head_dim;
-      for (int d = 0; d < head_dim; ++d) {
-        const float out = s.merged[line * s.stride + d] / s.merged_l[line];
-        StoreElement(y + d, out != out ? __builtin_nanf("") : out);
-      }
+      WriteOutput(s.merged + line * s.stride, s.merged_l[line], head_dim, y);
     }
   }
 };

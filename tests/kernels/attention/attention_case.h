@@ -49,6 +49,36 @@ struct Rows {
   int count = 1;
 };
 
+inline std::vector<Shape> AttentionShapes() {
+  std::vector<Shape> out;
+  for (DType dtype : {DType::kBF16, DType::kF32}) {
+    out.push_back({.dtype = dtype, .heads = 9, .kv_heads = 3, .head_dim = 64});
+    out.push_back({.dtype = dtype, .heads = 4, .kv_heads = 2, .head_dim = 128, .page_tokens = 64});
+    out.push_back({.dtype = dtype, .heads = 8, .kv_heads = 2, .head_dim = 80, .page_tokens = 32});
+    out.push_back({.dtype = dtype, .heads = 5, .kv_heads = 5, .head_dim = 16});
+    out.push_back({.dtype = dtype, .heads = 7, .kv_heads = 1, .head_dim = 6, .page_tokens = 48});
+    out.push_back({.dtype = dtype, .heads = 20, .kv_heads = 1, .head_dim = 30});
+    out.push_back({.dtype = dtype, .heads = 3, .kv_heads = 1, .head_dim = 256, .gain = 8});
+  }
+  return out;
+}
+
+// Decode rows, verify rows and prefill chunks mixed, at tile and span edges.
+inline const std::vector<Rows> kMixedRows{{0, 0, 1},    {1, 62, 5}, {2, 0, 70},
+                               {3, 1022, 4}, {4, 127, 1}, {5, 1087, 1}, {6, 30, 37}};
+inline const std::vector<int> kMixedLengths{1, 67, 70, 1026, 128, 1088, 67};
+
+// One query head, so that a count of rows is a count of lines; D: every width of a block of values.
+inline std::vector<Shape> LineShapes() {
+  std::vector<Shape> out;
+  for (DType dtype : {DType::kBF16, DType::kF32}) {
+    for (int head_dim : {22, 112, 208}) {
+      out.push_back({.dtype = dtype, .heads = 1, .kv_heads = 1, .head_dim = head_dim});
+    }
+  }
+  return out;
+}
+
 class AttentionCase {
  public:
   // lengths[r]: keys in request r's cache. Every byte that no key owns is NaN, page 0 is zero.
