@@ -6,6 +6,7 @@
 
 namespace weft::kernels {
 
+extern const Kernel<QuantiseRowsArgs> kQuantiseRowsAvx512;
 extern const Kernel<QuantiseRowsArgs> kQuantiseRowsAvx2;
 extern const Kernel<QuantiseRowsArgs> kQuantiseRowsRef;
 
@@ -21,8 +22,8 @@ std::string RefuseQuantiseRows(const QuantiseRowsArgs& a) {
 
 namespace {
 
-constexpr std::array<const Kernel<QuantiseRowsArgs>*, 2> kQuantiseRowsKernels{&kQuantiseRowsAvx2,
-                                                                               &kQuantiseRowsRef};
+constexpr std::array kQuantiseRowsKernels{&kQuantiseRowsAvx512, &kQuantiseRowsAvx2,
+                                          &kQuantiseRowsRef};
 
 }  // namespace
 

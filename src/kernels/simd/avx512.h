@@ -53,6 +53,20 @@ static WEFT_INLINE Words Subtract(Words a, Words b) { return _mm512_sub_epi32(a,
 static WEFT_INLINE Words SubtractBytes(Words a, Words b) { return _mm512_sub_epi8(a, b); }
 static WEFT_INLINE void StoreWords(void* p, Words x) { _mm512_storeu_si512(p, x); }
 static WEFT_INLINE Floats ToFloats(Words a) { return _mm512_cvtepi32_ps(a); }
+// To nearest even; what int32 cannot hold, and NaN, becomes -2^31.
+static WEFT_INLINE Words ToWords(Floats a) { return _mm512_cvtps_epi32(a); }
+// The low halves of `low`'s words with the high halves of `high`'s.
+static WEFT_INLINE Words JoinHalves(Words low, Words high) {
+  return _mm512_mask_blend_epi16(0xaaaaaaaau, low, high);
+}
+// The low byte of each half of a word.
+static WEFT_INLINE void StoreBytesOfHalves(void* p, Words a) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtepi16_epi8(a));
+}
+// The low byte of each word.
+static WEFT_INLINE void StoreBytes(void* p, Words a) {
+  _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a));
+}
 static WEFT_INLINE Words FloatBits(Floats a) { return _mm512_castps_si512(a); }
 static WEFT_INLINE Floats BitsToFloats(Words a) { return _mm512_castsi512_ps(a); }
 static WEFT_INLINE Words Add(Words a, Words b) { return _mm512_add_epi32(a, b); }
@@ -203,6 +217,20 @@ static WEFT_INLINE Words SubtractBytes(const Words& a, const Words& b) {
 }
 static WEFT_INLINE Words Subtract(Words a, Words b) {
   return EachWord([&](int i) { return Bits(a, i) - Bits(b, i); });
+}
+static WEFT_INLINE Words ToWords(const Floats& a) {
+  return EachWord([&](int i) { return _mm_cvtss_si32(_mm_set_ss(a.at[i])); });
+}
+static WEFT_INLINE Words JoinHalves(const Words& low, const Words& high) {
+  return EachWord([&](int i) { return (Bits(low, i) & 0xffffu) | (Bits(high, i) & 0xffff0000u); });
+}
+static WEFT_INLINE void StoreBytesOfHalves(void* p, const Words& a) {
+  for (int i = 0; i < 32; ++i) {
+    static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(Bits(a, i / 2) >> (i % 2 * 16));
+  }
+}
+static WEFT_INLINE void StoreBytes(void* p, const Words& a) {
+  for (int i = 0; i < 16; ++i) static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(a.at[i]);
 }
 static WEFT_INLINE Floats ToFloats(Words a) {
   return EachFloat([&](int i) { return static_cast<float>(a.at[i]); });

@@ -1,81 +1,30 @@
-#include <gtest/gtest.h>
-
-#include <cmath>
-#include <limits>
-
-#include "base/bf16.h"
-#include "kernels/float_env.h"
-#include "kernels/matmul/test_matrix.h"
-#include "kernels/memory.h"
-#include "kernels/quant/quantised_rows.h"
+#include "kernels/quant/quantise_case.h"
 
 namespace weft::kernels {
 namespace {
 
 using testing::Buffer;
+using testing::QuantiseCase;
 using testing::RandomFloat;
 using testing::RandomSlices;
-
-struct Case {
-  Case(DType dtype, int64_t rows, int64_t k) : x(rows * (k + 3) * 4) {
-    args.x = {x.data(), rows, k, k + 3, dtype};
-    this->rows = rows;
-    this->k = k;
-  }
-  void Set(int64_t row, int64_t col, float value) {
-    if (args.x.dtype == DType::kF32) {
-      args.x.row<float>(row)[col] = value;
-    } else {
-      args.x.row<Bf16>(row)[col] = ToBf16(value);
-    }
-  }
-  // The buffer has room for two rows more than are live: a guard.
-  Buffer Run(const Kernel<QuantiseRowsArgs>& kernel, const std::vector<Slice>& slices) {
-    const ScopedFlushDenormals environment;
-    Buffer out(QuantisedRows::Bytes(rows + 2, k));
-    args.out = QuantisedRows::In(out.data(), rows + 2, rows, k);
-    testing::RunSlices(kernel, args, slices);
-    return out;
-  }
-  Buffer x;
-  QuantiseRowsArgs args;
-  int64_t rows;
-  int64_t k;
-};
 
 const Kernel<QuantiseRowsArgs>& Ref() { return *QuantiseRowsKernels().back(); }
 
 TEST(QuantiseRows, EveryVariantEqualsTheContract) {
   std::mt19937 random(11);
-  const float extremes[] = {0.0f,   -0.0f,  1e-40f, 1.4e-36f, 1.6e-36f,
-                            1e-38f, 3e38f, std::numeric_limits<float>::infinity(),
-                            std::numeric_limits<float>::quiet_NaN()};
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
-    for (const int64_t rows : {1, 2, 7, 40}) {
-      for (const int64_t k : {32, 96, 1024}) {
-        Case c(dtype, rows, k);
-        for (int64_t row = 0; row < rows; ++row) {
-          for (int64_t i = 0; i < k; ++i) {
-            const float scale = std::ldexp(1.0f, static_cast<int>(i / 32 % 40) * 6 - 125);
-            c.Set(row, i, RandomFloat(random) * scale);
-          }
-          c.Set(row, static_cast<int64_t>(random() % static_cast<uint64_t>(k)),
-                extremes[random() % 9]);
-        }
-        const Buffer expected = c.Run(Ref(), {{0, rows}});
-        for (const auto* kernel : QuantiseRowsKernels()) {
-          if (kernel->isa > DetectIsa()) continue;
-          ASSERT_EQ(c.Run(*kernel, RandomSlices(rows, random)), expected)
-              << kernel->name << " rows " << rows << " k " << k;
-        }
-      }
+  testing::ForEachQuantiseCase(random, [&](QuantiseCase& c) {
+    const Buffer expected = c.Run(Ref(), {{0, c.rows}});
+    for (const auto* kernel : QuantiseRowsKernels()) {
+      if (kernel->isa > DetectIsa()) continue;
+      ASSERT_EQ(c.Run(*kernel, RandomSlices(c.rows, random)), expected)
+          << kernel->name << " rows " << c.rows << " k " << c.k;
     }
-  }
+  });
 }
 
 TEST(QuantiseRows, IsWithinHalfAStepOfX) {
   std::mt19937 random(12);
-  Case c(DType::kF32, 4, 256);
+  QuantiseCase c(DType::kF32, 4, 256);
   for (int64_t row = 0; row < 4; ++row) {
     for (int64_t i = 0; i < 256; ++i) c.Set(row, i, RandomFloat(random));
   }
@@ -91,7 +40,7 @@ TEST(QuantiseRows, IsWithinHalfAStepOfX) {
 }
 
 TEST(QuantiseRows, ABlockOfZerosHasNoScaleAndABlockWithNanIsNan) {
-  Case c(DType::kF32, 1, 96);
+  QuantiseCase c(DType::kF32, 1, 96);
   for (int64_t i = 0; i < 96; ++i) c.Set(0, i, i < 32 ? 0.0f : 1.0f);
   c.Set(0, 70, std::numeric_limits<float>::quiet_NaN());
   const Buffer out = c.Run(Ref(), {{0, 1}});
@@ -103,7 +52,7 @@ TEST(QuantiseRows, ABlockOfZerosHasNoScaleAndABlockWithNanIsNan) {
 }
 
 TEST(QuantiseRows, TheBestVariantIsTaken) {
-  Case c(DType::kBF16, 1, 32);
+  QuantiseCase c(DType::kBF16, 1, 32);
   c.args.out.k = 32;
   EXPECT_EQ(Choose(QuantiseRowsKernels(), c.args, Isa::kAvx2)->name, "avx2");
   EXPECT_EQ(Choose(QuantiseRowsKernels(), c.args, Isa::kPortable)->name, "ref");

@@ -33,10 +33,7 @@ using V = v512::F16x;
 WEFT_INLINE const float* FloatsAt(const std::byte* p) { return reinterpret_cast<const float*>(p); }
 WEFT_INLINE float* FloatsAt(std::byte* p) { return reinterpret_cast<float*>(p); }
 
-WEFT_INLINE void Put(std::byte* out, v512::Words x) {
-  // There is no store of Words: no kernel has needed one.
-  v512::StoreFloats(FloatsAt(out), v512::BitsToFloats(x));
-}
+WEFT_INLINE void Put(std::byte* out, v512::Words x) { v512::StoreWords(out, x); }
 WEFT_INLINE void Put(std::byte* out, v512::Floats x) { v512::StoreFloats(FloatsAt(out), x); }
 WEFT_INLINE void Put(std::byte* out, V x) { x.Store(FloatsAt(out)); }
 WEFT_INLINE void Put(std::byte* out, F8 x) { x.Store(FloatsAt(out)); }
@@ -97,7 +94,12 @@ constexpr Operation kOperations[] = {
     WEFT_OPERATION("ShiftRight 4", false, v512::ShiftRight(l.a, 4)),
     WEFT_OPERATION("ShiftRight 16", false, v512::ShiftRight(l.a, 16)),
     WEFT_OPERATION("Subtract", false, v512::Subtract(l.a, l.b)),
+    WEFT_OPERATION("SubtractBytes", false, v512::SubtractBytes(l.a, l.b)),
     WEFT_OPERATION("Add words", false, v512::Add(l.a, l.b)),
+    WEFT_OPERATION("ToWords", false, v512::ToWords(l.x)),
+    WEFT_OPERATION("JoinHalves", false, v512::JoinHalves(l.a, l.b)),
+    WEFT_STORE("StoreBytesOfHalves", false, v512::StoreBytesOfHalves(out, l.a)),
+    WEFT_STORE("StoreBytes", false, v512::StoreBytes(out, l.a)),
     WEFT_OPERATION("ToFloats", true, v512::ToFloats(l.a)),
     WEFT_OPERATION("FloatBits", false, v512::FloatBits(l.x)),
     WEFT_OPERATION("BitsToFloats", false, v512::BitsToFloats(l.a)),
