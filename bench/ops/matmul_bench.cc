@@ -1,7 +1,8 @@
 // Matmul on one core, for the shapes of SmolLM2-135M and Qwen3-0.6B: GB/s of weights and GFLOP/s,
 // each also as a fraction of what the same program measures as the machine's limit, and the time as
 // a multiple of one row's.
-//   matmul_bench [--weights Q8_0] [--shape down] [--rows 8] [--impl NAME] [--seconds 0.2]
+//   matmul_bench [--weights Q8_0] [--shape down] [--rows 8] [--impl NAME] [--leaves N] [--seconds 0.2]
+// --leaves 1 beside the default tells what the fixed tree over K costs.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -48,6 +49,7 @@ struct Options {
   std::string shape;
   std::string impl;
   int64_t rows = 0;
+  int leaves = 0;  // 0: the shape's own
   double seconds = 0.2;
 };
 
@@ -206,7 +208,9 @@ int Main(const Options& options) {
       if (!options.shape.empty() && std::strstr(shape.name, options.shape.c_str()) == nullptr) continue;
       if (shape.k % FactsOf(dtype).block_elements != 0) continue;
       if (BytesOf(dtype, shape.n * shape.k) > pages.bytes()) continue;
-      const Matrices matrices(pages, dtype, shape);
+      Shape cut = shape;
+      if (options.leaves > 0) cut.leaves = options.leaves;
+      const Matrices matrices(pages, dtype, cut);
       double one_row = 0.0;
       for (const int64_t m : kRows) {
         if (options.rows != 0 && m != options.rows) continue;
@@ -231,6 +235,7 @@ int main(int argc, char** argv) {
     if (name == "--weights") options.weights = argv[i + 1];
     if (name == "--shape") options.shape = argv[i + 1];
     if (name == "--impl") options.impl = argv[i + 1];
+    if (name == "--leaves") options.leaves = std::atoi(argv[i + 1]);
     if (name == "--rows") options.rows = std::atoll(argv[i + 1]);
     if (name == "--seconds") options.seconds = std::atof(argv[i + 1]);
   }
