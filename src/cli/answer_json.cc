@@ -13,19 +13,23 @@ void SetLogprob(Json& out, const LoadedModel& model, const engine::TokenLogprob&
   out.Set("rank", t.rank);
 }
 
-Json Timings(size_t prompt_tokens, const Answer& a) {
+Json Timings(size_t prompt_tokens, const Answer& a, const engine::MetricsSnapshot& metrics) {
   const double tokens = static_cast<double>(a.tokens()), ms = 1e6;
   Json out;
   out.Set("prompt_tokens", static_cast<int64_t>(prompt_tokens));
   out.Set("generated_tokens", static_cast<int64_t>(a.tokens()));
   out.Set("time_to_first_token_ms", static_cast<double>(a.first_ns - a.start_ns) / ms);
   out.Set("decode_ms_per_token", tokens > 1 ? static_cast<double>(a.end_ns - a.first_ns) / ms / (tokens - 1) : 0.0);
+  const double steps = static_cast<double>(metrics.steps);
+  out.Set("step_ms", steps > 0 ? metrics.step_s * 1e3 / steps : 0.0);
+  out.Set("host_us_per_step", steps > 0 ? metrics.host_s * 1e6 / steps : 0.0);
   return out;
 }
 
 }  // namespace
 
-Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t prompt_tokens, const Answer& a) {
+Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t prompt_tokens, const Answer& a,
+                const engine::MetricsSnapshot& metrics) {
   Json ids(Json::Array{}), hashes(Json::Array{}), logprobs(Json::Array{});
   for (const engine::TokenEvent& e : a.events) {
     if (e.id < 0) continue;
@@ -51,7 +55,7 @@ Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t
   out.Set("logits_hash", std::move(hashes));
   out.Set("finish_reason", std::string(NameOf(a.finish)));
   out.Set("seed", a.seed);
-  out.Set("timings", Timings(prompt_tokens, a));
+  out.Set("timings", Timings(prompt_tokens, a, metrics));
   out.Set("schedule", "plain");
   out.Set("executor", executor.Describe());
   Json collectives(Json::Object{});

@@ -5,10 +5,12 @@
 
 #include "base/json.h"
 #include "cli/session.h"
+#include "engine/metrics.h"
 
 namespace weft::cli {
 
-// Floats stand as decimals and, under *_hex, with all their bits.
-Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t prompt_tokens, const Answer& answer);
+// Floats stand as decimals and, under *_hex, with all their bits. `metrics`: of the engine that ran it alone.
+Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t prompt_tokens, const Answer& answer,
+                const engine::MetricsSnapshot& metrics);
 
 }  // namespace weft::cli

@@ -36,7 +36,8 @@ class HelpFormatter final : public CLI::Formatter {
       name = a->get_name() + (name.empty() ? "" : " ") + name;
     }
     const bool commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
-    return fmt::format("\nusage: {}{}\n", name, commands ? " COMMAND [flags]" : " [MODEL] [flags]");
+    const bool model = !app->get_options([](const CLI::Option* o) { return o->get_positional(); }).empty();
+    return fmt::format("\nusage: {}{}\n", name, commands ? " COMMAND [flags]" : model ? " [MODEL] [flags]" : " [flags]");
   }
   // MODEL is the flag --model too and is told there.
   std::string make_positionals(const CLI::App*) const override { return ""; }

@@ -111,7 +111,7 @@ Status Session::Once() {
   const auto show = flags_.json ? std::function<void(std::string_view)>() : Show;
   WEFT_ASSIGN_OR_RETURN(const Answer answer, Ask(std::move(prompt), show));
   if (flags_.json) {
-    fmt::print("{}\n", DumpJson(AnswerJson(model_, *executor_, prompt_tokens, answer), {.indent = 2}));
+    fmt::print("{}\n", DumpJson(AnswerJson(model_, *executor_, prompt_tokens, answer, engine_->Metrics()), {.indent = 2}));
     return Status::Ok();
   }
   if (model_.tokenizer == nullptr) {

@@ -55,6 +55,8 @@ TEST(Run, JsonHasEverythingThatTwoRunsAreComparedBy) {
   EXPECT_TRUE(json.Find("text")->is_null()) << "there is no tokenizer to make a text";
   EXPECT_EQ(json.Find("fabric_bytes")->as_int(), 0) << "one rank has nobody to talk to";
   EXPECT_GT(json.Find("timings")->Find("time_to_first_token_ms")->as_double(), 0);
+  EXPECT_GT(json.Find("timings")->Find("step_ms")->as_double(), 0);
+  EXPECT_GT(json.Find("timings")->Find("host_us_per_step")->as_double(), 0);
   ASSERT_EQ(json.Find("logprobs")->as_array().size(), 5u);
   for (const Json& token : json.Find("logprobs")->as_array()) {
     EXPECT_EQ(token.Find("top")->as_array().size(), 2u);
