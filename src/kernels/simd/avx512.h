@@ -130,6 +130,10 @@ static WEFT_INLINE Words DotInt8(Words acc, Words w, Words x) {
 
 #else
 
+// Calls, because a tile of 24 registers of which each is a loop is more than compilers digest:
+// inlined and with the sanitizers one test took above seven minutes to build.
+#define WEFT_EMULATED inline __attribute__((noinline))
+
 namespace weft::kernels::avx512_emulated {
 
 struct Floats {
@@ -164,50 +168,50 @@ static WEFT_INLINE Shorts EachShort(const F& f) {
 static WEFT_INLINE uint32_t Bits(const Words& a, int i) { return static_cast<uint32_t>(a.at[i]); }
 static WEFT_INLINE bool Has(Mask mask, int i) { return (mask >> i & 1) != 0; }
 
-static WEFT_INLINE Floats ZeroFloats() { return {}; }
-static WEFT_INLINE Words ZeroWords() { return {}; }
-static WEFT_INLINE Floats LoadFloats(const float* p) {
+static WEFT_EMULATED Floats ZeroFloats() { return {}; }
+static WEFT_EMULATED Words ZeroWords() { return {}; }
+static WEFT_EMULATED Floats LoadFloats(const float* p) {
   return EachFloat([&](int i) { return p[i]; });
 }
-static WEFT_INLINE void StoreFloats(float* p, Floats x) { std::memcpy(p, x.at, 64); }
-static WEFT_INLINE Floats BroadcastFloat(const void* p) {
+static WEFT_EMULATED void StoreFloats(float* p, Floats x) { std::memcpy(p, x.at, 64); }
+static WEFT_EMULATED Floats BroadcastFloat(const void* p) {
   float x;
   std::memcpy(&x, p, 4);
   return EachFloat([&](int) { return x; });
 }
-static WEFT_INLINE Words LoadWords(const void* p) {
+static WEFT_EMULATED Words LoadWords(const void* p) {
   Words out;
   std::memcpy(out.at, p, 64);
   return out;
 }
-static WEFT_INLINE Words SetWords(int32_t x) {
+static WEFT_EMULATED Words SetWords(int32_t x) {
   return EachWord([&](int) { return x; });
 }
-static WEFT_INLINE Words BroadcastWord(const void* p) {
+static WEFT_EMULATED Words BroadcastWord(const void* p) {
   int32_t x;
   std::memcpy(&x, p, 4);
   return SetWords(x);
 }
-static WEFT_INLINE Words SetBytes(int x) {
+static WEFT_EMULATED Words SetBytes(int x) {
   return SetWords(static_cast<int32_t>(static_cast<uint32_t>(x & 255) * 0x01010101u));
 }
-static WEFT_INLINE Words And(Words a, Words b) {
+static WEFT_EMULATED Words And(Words a, Words b) {
   return EachWord([&](int i) { return a.at[i] & b.at[i]; });
 }
-static WEFT_INLINE Words Or(Words a, Words b) {
+static WEFT_EMULATED Words Or(Words a, Words b) {
   return EachWord([&](int i) { return a.at[i] | b.at[i]; });
 }
-static WEFT_INLINE Words Xor(Words a, Words b) {
+static WEFT_EMULATED Words Xor(Words a, Words b) {
   return EachWord([&](int i) { return a.at[i] ^ b.at[i]; });
 }
-static WEFT_INLINE Words ShiftLeft(Words a, unsigned n) {
+static WEFT_EMULATED Words ShiftLeft(Words a, unsigned n) {
   return EachWord([&](int i) { return Bits(a, i) << n; });
 }
-static WEFT_INLINE Words ShiftRight(Words a, unsigned n) {
+static WEFT_EMULATED Words ShiftRight(Words a, unsigned n) {
   return EachWord([&](int i) { return Bits(a, i) >> n; });
 }
-static WEFT_INLINE void StoreWords(void* p, const Words& x) { std::memcpy(p, x.at, 64); }
-static WEFT_INLINE Words SubtractBytes(const Words& a, const Words& b) {
+static WEFT_EMULATED void StoreWords(void* p, const Words& x) { std::memcpy(p, x.at, 64); }
+static WEFT_EMULATED Words SubtractBytes(const Words& a, const Words& b) {
   Words out;
   const auto* x = reinterpret_cast<const uint8_t*>(a.at);
   const auto* y = reinterpret_cast<const uint8_t*>(b.at);
@@ -215,104 +219,104 @@ static WEFT_INLINE Words SubtractBytes(const Words& a, const Words& b) {
   for (int i = 0; i < 64; ++i) z[i] = static_cast<uint8_t>(x[i] - y[i]);
   return out;
 }
-static WEFT_INLINE Words Subtract(Words a, Words b) {
+static WEFT_EMULATED Words Subtract(Words a, Words b) {
   return EachWord([&](int i) { return Bits(a, i) - Bits(b, i); });
 }
-static WEFT_INLINE Words ToWords(const Floats& a) {
+static WEFT_EMULATED Words ToWords(const Floats& a) {
   return EachWord([&](int i) { return _mm_cvtss_si32(_mm_set_ss(a.at[i])); });
 }
-static WEFT_INLINE Words JoinHalves(const Words& low, const Words& high) {
+static WEFT_EMULATED Words JoinHalves(const Words& low, const Words& high) {
   return EachWord([&](int i) { return (Bits(low, i) & 0xffffu) | (Bits(high, i) & 0xffff0000u); });
 }
-static WEFT_INLINE void StoreBytesOfHalves(void* p, const Words& a) {
+static WEFT_EMULATED void StoreBytesOfHalves(void* p, const Words& a) {
   for (int i = 0; i < 32; ++i) {
     static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(Bits(a, i / 2) >> (i % 2 * 16));
   }
 }
-static WEFT_INLINE void StoreBytes(void* p, const Words& a) {
+static WEFT_EMULATED void StoreBytes(void* p, const Words& a) {
   for (int i = 0; i < 16; ++i) static_cast<uint8_t*>(p)[i] = static_cast<uint8_t>(a.at[i]);
 }
-static WEFT_INLINE Floats ToFloats(Words a) {
+static WEFT_EMULATED Floats ToFloats(Words a) {
   return EachFloat([&](int i) { return static_cast<float>(a.at[i]); });
 }
-static WEFT_INLINE Words FloatBits(Floats a) { return LoadWords(a.at); }
-static WEFT_INLINE Floats BitsToFloats(Words a) {
+static WEFT_EMULATED Words FloatBits(Floats a) { return LoadWords(a.at); }
+static WEFT_EMULATED Floats BitsToFloats(Words a) {
   Floats out;
   std::memcpy(out.at, a.at, 64);
   return out;
 }
-static WEFT_INLINE Words Add(Words a, Words b) {
+static WEFT_EMULATED Words Add(Words a, Words b) {
   return EachWord([&](int i) { return Bits(a, i) + Bits(b, i); });
 }
-static WEFT_INLINE Floats Add(Floats a, Floats b) {
+static WEFT_EMULATED Floats Add(Floats a, Floats b) {
   return EachFloat([&](int i) { return a.at[i] + b.at[i]; });
 }
-static WEFT_INLINE Floats Multiply(Floats a, Floats b) {
+static WEFT_EMULATED Floats Multiply(Floats a, Floats b) {
   return EachFloat([&](int i) { return a.at[i] * b.at[i]; });
 }
-static WEFT_INLINE Floats Fma(Floats a, Floats b, Floats c) {
+static WEFT_EMULATED Floats Fma(Floats a, Floats b, Floats c) {
   return EachFloat([&](int i) { return __builtin_fmaf(a.at[i], b.at[i], c.at[i]); });
 }
-static WEFT_INLINE float Largest(Floats a) {
+static WEFT_EMULATED float Largest(Floats a) {
   float largest = a.at[0];
   for (float x : a.at) largest = x > largest ? x : largest;
   return largest;
 }
-static WEFT_INLINE F8 LowHalf(const Floats& a) { return F8::Load(a.at); }
-static WEFT_INLINE F8 HighHalf(const Floats& a) { return F8::Load(a.at + 8); }
-static WEFT_INLINE Floats Select(Mask mask, Floats yes, Floats no) {
+static WEFT_EMULATED F8 LowHalf(const Floats& a) { return F8::Load(a.at); }
+static WEFT_EMULATED F8 HighHalf(const Floats& a) { return F8::Load(a.at + 8); }
+static WEFT_EMULATED Floats Select(Mask mask, Floats yes, Floats no) {
   return EachFloat([&](int i) { return Has(mask, i) ? yes.at[i] : no.at[i]; });
 }
-static WEFT_INLINE Floats LoadFloats(Mask mask, const float* p) {
+static WEFT_EMULATED Floats LoadFloats(Mask mask, const float* p) {
   return EachFloat([&](int i) { return Has(mask, i) ? p[i] : 0.0f; });
 }
-static WEFT_INLINE void StoreFloats(Mask mask, float* p, Floats x) {
+static WEFT_EMULATED void StoreFloats(Mask mask, float* p, Floats x) {
   for (int i = 0; i < 16; ++i) {
     if (Has(mask, i)) p[i] = x.at[i];
   }
 }
-static WEFT_INLINE Words LoadWords(Mask mask, const void* p) {
+static WEFT_EMULATED Words LoadWords(Mask mask, const void* p) {
   Words out = {};
   for (int i = 0; i < 16; ++i) {
     if (Has(mask, i)) std::memcpy(out.at + i, static_cast<const std::byte*>(p) + 4 * i, 4);
   }
   return out;
 }
-static WEFT_INLINE Shorts LoadShorts(const void* p) {
+static WEFT_EMULATED Shorts LoadShorts(const void* p) {
   Shorts out;
   std::memcpy(out.at, p, 32);
   return out;
 }
-static WEFT_INLINE Shorts LoadShorts(Mask mask, const void* p) {
+static WEFT_EMULATED Shorts LoadShorts(Mask mask, const void* p) {
   Shorts out = {};
   for (int i = 0; i < 16; ++i) {
     if (Has(mask, i)) std::memcpy(out.at + i, static_cast<const std::byte*>(p) + 2 * i, 2);
   }
   return out;
 }
-static WEFT_INLINE void StoreShorts(void* p, Shorts x) { std::memcpy(p, x.at, 32); }
-static WEFT_INLINE void StoreShorts(Mask mask, void* p, Shorts x) {
+static WEFT_EMULATED void StoreShorts(void* p, Shorts x) { std::memcpy(p, x.at, 32); }
+static WEFT_EMULATED void StoreShorts(Mask mask, void* p, Shorts x) {
   for (int i = 0; i < 16; ++i) {
     if (Has(mask, i)) std::memcpy(static_cast<std::byte*>(p) + 2 * i, x.at + i, 2);
   }
 }
-static WEFT_INLINE Words Widen(Shorts a) {
+static WEFT_EMULATED Words Widen(Shorts a) {
   return EachWord([&](int i) { return a.at[i]; });
 }
-static WEFT_INLINE Floats LoadHalves(const void* p) {
+static WEFT_EMULATED Floats LoadHalves(const void* p) {
   return EachFloat([&](int i) {
     F16 half;
     std::memcpy(&half.bits, static_cast<const std::byte*>(p) + 2 * i, 2);
     return ToFloat(half);
   });
 }
-static WEFT_INLINE Words LoadUnsignedBytes(const void* p) {
+static WEFT_EMULATED Words LoadUnsignedBytes(const void* p) {
   return EachWord([&](int i) { return static_cast<const uint8_t*>(p)[i]; });
 }
-static WEFT_INLINE Words LoadSignedBytes(const void* p) {
+static WEFT_EMULATED Words LoadSignedBytes(const void* p) {
   return EachWord([&](int i) { return static_cast<const int8_t*>(p)[i]; });
 }
-static WEFT_INLINE Shorts RoundToBf16(Floats a) {
+static WEFT_EMULATED Shorts RoundToBf16(Floats a) {
   return EachShort([&](int i) {
     uint32_t bits;
     std::memcpy(&bits, a.at + i, 4);
@@ -320,7 +324,7 @@ static WEFT_INLINE Shorts RoundToBf16(Floats a) {
     return denormal ? bits >> 16 & 0x8000u : ToBf16(a.at[i]).bits;
   });
 }
-static WEFT_INLINE Floats DotBf16(Floats acc, Words w, Words x) {
+static WEFT_EMULATED Floats DotBf16(Floats acc, Words w, Words x) {
   return EachFloat([&](int i) {
     const auto even = [](uint32_t pair) { return ToFloat(Bf16{static_cast<uint16_t>(pair)}); };
     const auto odd = [](uint32_t pair) { return ToFloat(Bf16{static_cast<uint16_t>(pair >> 16)}); };
@@ -328,7 +332,7 @@ static WEFT_INLINE Floats DotBf16(Floats acc, Words w, Words x) {
     return __builtin_fmaf(even(Bits(w, i)), even(Bits(x, i)), first);
   });
 }
-static WEFT_INLINE Words DotInt8(Words acc, Words w, Words x) {
+static WEFT_EMULATED Words DotInt8(Words acc, Words w, Words x) {
   return EachWord([&](int i) {
     int32_t sum = acc.at[i];
     for (int b = 0; b < 4; ++b) {
@@ -350,35 +354,35 @@ struct F16x {
   }
   WEFT_INLINE F1 lane(int i) const { return {v.at[i]}; }
 
-  static WEFT_INLINE F16x Set(float x) { return {BroadcastFloat(&x)}; }
-  static WEFT_INLINE F16x Zero() { return {ZeroFloats()}; }
-  static WEFT_INLINE F16x Load(const float* p) { return {LoadFloats(p)}; }
-  WEFT_INLINE void Store(float* p) const { StoreFloats(p, v); }
-  friend WEFT_INLINE F16x operator+(const F16x& a, const F16x& b) {
+  static WEFT_EMULATED F16x Set(float x) { return {BroadcastFloat(&x)}; }
+  static WEFT_EMULATED F16x Zero() { return {ZeroFloats()}; }
+  static WEFT_EMULATED F16x Load(const float* p) { return {LoadFloats(p)}; }
+  WEFT_EMULATED void Store(float* p) const { StoreFloats(p, v); }
+  friend WEFT_EMULATED F16x operator+(const F16x& a, const F16x& b) {
     return Each([&](int i) { return a.lane(i) + b.lane(i); });
   }
-  friend WEFT_INLINE F16x operator-(const F16x& a, const F16x& b) {
+  friend WEFT_EMULATED F16x operator-(const F16x& a, const F16x& b) {
     return Each([&](int i) { return a.lane(i) - b.lane(i); });
   }
-  friend WEFT_INLINE F16x operator*(const F16x& a, const F16x& b) {
+  friend WEFT_EMULATED F16x operator*(const F16x& a, const F16x& b) {
     return Each([&](int i) { return a.lane(i) * b.lane(i); });
   }
-  friend WEFT_INLINE F16x operator/(const F16x& a, const F16x& b) {
+  friend WEFT_EMULATED F16x operator/(const F16x& a, const F16x& b) {
     return Each([&](int i) { return a.lane(i) / b.lane(i); });
   }
-  static WEFT_INLINE F16x Fma(const F16x& a, const F16x& b, const F16x& c) {
+  static WEFT_EMULATED F16x Fma(const F16x& a, const F16x& b, const F16x& c) {
     return Each([&](int i) { return F1::Fma(a.lane(i), b.lane(i), c.lane(i)); });
   }
-  static WEFT_INLINE F16x Max(const F16x& a, const F16x& b) {
+  static WEFT_EMULATED F16x Max(const F16x& a, const F16x& b) {
     return Each([&](int i) { return F1::Max(a.lane(i), b.lane(i)); });
   }
-  static WEFT_INLINE F16x AddExponent(const F16x& p, const F16x& t) {
+  static WEFT_EMULATED F16x AddExponent(const F16x& p, const F16x& t) {
     return Each([&](int i) { return F1::AddExponent(p.lane(i), t.lane(i)); });
   }
-  static WEFT_INLINE F16x IfLess(const F16x& a, const F16x& b, const F16x& yes, const F16x& no) {
+  static WEFT_EMULATED F16x IfLess(const F16x& a, const F16x& b, const F16x& yes, const F16x& no) {
     return Each([&](int i) { return F1::IfLess(a.lane(i), b.lane(i), yes.lane(i), no.lane(i)); });
   }
-  static WEFT_INLINE F16x IfNaN(const F16x& a, const F16x& yes, const F16x& no) {
+  static WEFT_EMULATED F16x IfNaN(const F16x& a, const F16x& yes, const F16x& no) {
     return Each([&](int i) { return F1::IfNaN(a.lane(i), yes.lane(i), no.lane(i)); });
   }
 };
