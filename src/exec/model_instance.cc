@@ -113,7 +113,6 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   const CpuTarget target(target_options);
   const models::ModelOptions options{config_.model_dtype, config_.int8_activations};
   const graph::ExpandOptions expand{config_.int8_activations};
-  const graph::Mesh mesh = graph::Mesh::Tp(config_.ranks);
   layers_ = checkpoint.config().layers;
   hidden_bytes_ = checkpoint.config().hidden_size * FactsOf(config_.model_dtype).block_bytes;
 
@@ -121,15 +120,24 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   WEFT_ASSIGN_OR_RETURN(const Graph any_head, model.build_head(checkpoint, options, {}));
   const Graph* read[] = {&body, &any_head};
   WEFT_RETURN_IF_ERROR(models::CheckAllUsed(checkpoint, read));
-  WEFT_ASSIGN_OR_RETURN(const Graph placed, graph::InsertCollectives(graph::Expand(body, expand), mesh));
-  for (const Bucket& bucket : plan::Ladder(Bucket::Kind::kBody, config_.tokens_max)) {
-    WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, plan::Compile(placed, bucket, target, config_.compile));
+  WEFT_RETURN_IF_ERROR(plan::CheckSchedule(config_.schedule, config_.ranks));
+  body_ladder_ = plan::Ladder(Bucket::Kind::kBody, config_.tokens_max, plan::LadderCuts(config_.schedule));
+  head_ladder_ = plan::Ladder(Bucket::Kind::kHead, config_.rows_max);
+  const Graph expanded = graph::Expand(body, expand);
+  for (const Bucket& bucket : body_ladder_) {
+    const plan::BucketSchedule schedule = plan::ScheduleFor(config_.schedule, config_.ranks, bucket);
+    WEFT_ASSIGN_OR_RETURN(const Graph placed, graph::InsertCollectives(expanded, schedule.mesh));
+    plan::CompileOptions compile = config_.compile;
+    // What --opt says of a pass goes before what the schedule wants of it.
+    compile.switches.insert(schedule.switches.begin(), schedule.switches.end());
+    WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, plan::Compile(placed, bucket, target, compile));
   }
+  const graph::Mesh mesh = graph::Mesh::Tp(config_.ranks);
   for (const HeadMode mode : {HeadMode::kGreedy, HeadMode::kSample}) {
     for (const bool hash : {false, true}) {
       WEFT_ASSIGN_OR_RETURN(const Graph head, model.build_head(checkpoint, options, {mode == HeadMode::kSample, hash}));
       WEFT_ASSIGN_OR_RETURN(const Graph head_placed, graph::InsertCollectives(graph::Expand(head, expand), mesh));
-      for (Bucket bucket : plan::Ladder(Bucket::Kind::kHead, config_.rows_max)) {
+      for (Bucket bucket : head_ladder_) {
         bucket.mode = mode;
         bucket.hash_logits = hash;
         WEFT_ASSIGN_OR_RETURN(heads_[HeadIndex(mode, hash)].emplace_back().plan, plan::Compile(head_placed, bucket, target, config_.compile));

@@ -23,6 +23,7 @@
 #include "io/checkpoint.h"
 #include "models/model.h"
 #include "plan/plan.h"
+#include "plan/schedule.h"
 
 namespace weft::exec {
 
@@ -39,6 +40,7 @@ struct ExecConfig {
   int64_t kv_bytes = 0;             // 0: what positions_max and rows_max need, bounded by memory
   int32_t each_rows_max = 8;        // chain_steps
   plan::CompileOptions compile;
+  plan::ScheduleConfig schedule;
   std::map<std::string, std::string, std::less<>> impl;
   kernels::Isa isa_max = kernels::kIsaMax;
   bool reference = false;           // contracts only
@@ -72,13 +74,15 @@ class ModelInstance {
   comm::Fabric& fabric() { return *fabric_; }
   const comm::Fabric& fabric() const { return *fabric_; }
   // The plan whose bucket holds this many rows.
-  BoundPlan& body(int32_t tokens) { return bodies_[plan::LadderIndex(tokens)]; }
+  BoundPlan& body(int32_t tokens) { return bodies_[plan::LadderIndex(body_ladder_, tokens)]; }
   BoundPlan& head(int32_t rows, plan::HeadMode mode, bool hash) {
-    return heads_[HeadIndex(mode, hash)][plan::LadderIndex(rows)];
+    return heads_[HeadIndex(mode, hash)][plan::LadderIndex(head_ladder_, rows)];
   }
-  const plan::Plan& body_plan(int32_t tokens) const { return bodies_[plan::LadderIndex(tokens)].plan; }
+  const plan::Plan& body_plan(int32_t tokens) const {
+    return bodies_[plan::LadderIndex(body_ladder_, tokens)].plan;
+  }
   const plan::Plan& head_plan(int32_t rows, plan::HeadMode mode, bool hash) const {
-    return heads_[HeadIndex(mode, hash)][plan::LadderIndex(rows)].plan;
+    return heads_[HeadIndex(mode, hash)][plan::LadderIndex(head_ladder_, rows)].plan;
   }
   const std::string& bodies_target() const { return bodies_[0].plan.target; }
   const std::vector<BoundPlan>& bodies() const { return bodies_; }
@@ -105,8 +109,9 @@ class ModelInstance {
   int workers_ = 1;
   std::unique_ptr<comm::ThreadFabric> fabric_;
   std::unique_ptr<Weights> weights_;
-  std::vector<BoundPlan> bodies_;
-  std::vector<BoundPlan> heads_[4];
+  std::vector<plan::Bucket> body_ladder_, head_ladder_;
+  std::vector<BoundPlan> bodies_;    // by body_ladder_
+  std::vector<BoundPlan> heads_[4];  // by head_ladder_
   std::vector<device::Memory> regions_;
   std::vector<int64_t> kv_page_bytes_;  // [ranks] of all layers
   std::vector<float> rope_;

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+
+#include "base/check.h"
 
 namespace weft::plan {
 namespace {
@@ -21,20 +22,28 @@ std::string ToString(const Bucket& b) {
   return out;
 }
 
-std::vector<Bucket> Ladder(Bucket::Kind kind, int32_t rows_max) {
+std::vector<Bucket> Ladder(Bucket::Kind kind, int32_t rows_max, std::span<const int32_t> cuts) {
   std::vector<Bucket> out;
   for (int32_t begin = 1; begin <= rows_max;) {
-    const int32_t end = begin <= kExactMax ? begin : std::min(rows_max, (begin - 1) * 2);
+    int32_t end = kExactMax;
+    // The doubling starts at 17, not at a cut, so that the other buckets stand where they always do.
+    while (end < begin && end < rows_max) end *= 2;
+    if (begin <= kExactMax) end = begin;
+    end = std::min(end, rows_max);
+    for (const int32_t cut : cuts) {
+      if (begin < cut && cut <= end) end = cut - 1;
+    }
     out.push_back({kind, begin, end, HeadMode::kGreedy, false});
     begin = end + 1;
   }
   return out;
 }
 
-int LadderIndex(int32_t rows) {
-  if (rows <= kExactMax) return rows - 1;
-  // 17..32 -> 16, 33..64 -> 17, ...
-  return kExactMax - 5 + std::bit_width(static_cast<uint32_t>(rows - 1));
+int LadderIndex(std::span<const Bucket> ladder, int32_t rows) {
+  const auto it = std::lower_bound(ladder.begin(), ladder.end(), rows,
+                                   [](const Bucket& b, int32_t r) { return b.rows_max < r; });
+  WEFT_CHECK(it != ladder.end() && it->rows_min <= rows, "no bucket holds {} rows", rows);
+  return static_cast<int>(it - ladder.begin());
 }
 
 }  // namespace weft::plan

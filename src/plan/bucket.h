@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,9 @@ struct Bucket {
 std::string ToString(const Bucket& bucket);
 
 // Exact up to 16, then ranges that double, the last one cut at rows_max: every row count of
-// [1, rows_max] is in exactly one.
-std::vector<Bucket> Ladder(Bucket::Kind kind, int32_t rows_max);
-// The index in Ladder() of the bucket that holds `rows`.
-int LadderIndex(int32_t rows);
+// [1, rows_max] is in exactly one. A bucket that would reach over one of `cuts` ends before it.
+std::vector<Bucket> Ladder(Bucket::Kind kind, int32_t rows_max, std::span<const int32_t> cuts = {});
+// The index of the ladder's bucket that holds `rows`. REQUIRES: one does.
+int LadderIndex(std::span<const Bucket> ladder, int32_t rows);
 
 }  // namespace weft::plan

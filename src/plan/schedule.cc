@@ -1,0 +1,112 @@
+#include "plan/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace weft::plan {
+
+using graph::Switch;
+
+namespace {
+
+bool HasFc2(Schedule s) { return s == Schedule::kFc2 || s == Schedule::kFc1Fc2; }
+
+struct Threshold {
+  int32_t rows;
+  std::string_view flag;
+};
+
+Threshold ThresholdOf(const ScheduleConfig& c, Schedule s) {
+  switch (s) {
+    case Schedule::kPlain: return {1, ""};
+    case Schedule::kSp: return {c.sp_min_tokens, "--sp-min-token-num"};
+    case Schedule::kFc1: return {c.fc1_min_tokens, "--fc1-min-token-num"};
+    case Schedule::kFc2: return {c.fc2_min_tokens, "--fc2-min-token-num"};
+    // Its parts have thresholds of their own: ScheduleFor.
+    case Schedule::kFc1Fc2: return {std::min(c.fc1_min_tokens, c.fc2_min_tokens), ""};
+    case Schedule::kGather: return {c.gather_min_tokens, "--gather-min-token-num"};
+  }
+  return {1, ""};
+}
+
+}  // namespace
+
+std::string_view NameOf(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kPlain: return "plain";
+    case Schedule::kSp: return "sp";
+    case Schedule::kFc1: return "fc1";
+    case Schedule::kFc2: return "fc2";
+    case Schedule::kFc1Fc2: return "fc1+fc2";
+    case Schedule::kGather: return "gather";
+  }
+  return "unknown";
+}
+
+std::optional<Schedule> ScheduleNamed(std::string_view name) {
+  for (Schedule s : kSchedules) {
+    if (NameOf(s) == name) return s;
+  }
+  return std::nullopt;
+}
+
+std::vector<int32_t> LadderCuts(const ScheduleConfig& config) {
+  std::vector<int32_t> cuts;
+  for (Schedule s : kSchedules) {
+    const bool part = config.schedule == Schedule::kFc1Fc2 && (s == Schedule::kFc1 || s == Schedule::kFc2);
+    if (s == config.schedule || part || config.automatic) cuts.push_back(ThresholdOf(config, s).rows);
+  }
+  return cuts;
+}
+
+Status CheckSchedule(const ScheduleConfig& config, int ranks) {
+  if (!HasFc2(config.schedule)) return Status::Ok();
+  if (config.otp < 1 || config.otp >= ranks || ranks % config.otp != 0) {
+    return Status::Invalid(
+        "flashcomm2_parallel_size {} must be a divisor of --tensor-parallel-size {} and less than it "
+        "(o_proj is cut over that many ranks; all of them is plain tensor parallelism)",
+        config.otp, ranks);
+  }
+  return Status::Ok();
+}
+
+BucketSchedule ScheduleFor(const ScheduleConfig& config, int ranks, const Bucket& bucket) {
+  BucketSchedule out;
+  out.mesh = graph::Mesh::Tp(ranks);
+  if (config.schedule == Schedule::kPlain) return out;
+  if (ranks == 1) {
+    out.reason = "one rank: nothing crosses";
+    return out;
+  }
+  const auto reaches = [&](Schedule s) { return bucket.rows_min >= ThresholdOf(config, s).rows; };
+  Schedule wanted = config.schedule;
+  if (wanted == Schedule::kFc1Fc2) {
+    const bool fc1 = reaches(Schedule::kFc1), fc2 = reaches(Schedule::kFc2);
+    if (!fc1 || !fc2) wanted = fc1 ? Schedule::kFc1 : Schedule::kFc2;
+  }
+  if (const Threshold least = ThresholdOf(config, wanted); bucket.rows_min < least.rows) {
+    out.reason = fmt::format("rows {} < {} ({})", bucket.rows_max, least.rows, least.flag);
+    return out;
+  }
+  if (wanted != config.schedule) {
+    const Schedule left = wanted == Schedule::kFc1 ? Schedule::kFc2 : Schedule::kFc1;
+    const Threshold least = ThresholdOf(config, left);
+    out.reason = fmt::format("without {}: rows {} < {} ({})", NameOf(left), bucket.rows_max, least.rows, least.flag);
+  }
+  out.schedule = wanted;
+  if (HasFc2(wanted)) {
+    out.mesh = graph::Mesh{{{"otp", config.otp}, {"odp", ranks / config.otp}}};
+    out.switches["regroup_o_proj"] = Switch::kOn;
+  }
+  if (wanted == Schedule::kSp || wanted == Schedule::kFc1 || wanted == Schedule::kFc1Fc2) {
+    out.switches["sequence_parallel"] = Switch::kOn;
+  }
+  if (wanted == Schedule::kFc1 || wanted == Schedule::kFc1Fc2) out.switches["defer_gather"] = Switch::kOn;
+  if (wanted == Schedule::kGather) out.switches["gather_columns"] = Switch::kOn;
+  return out;
+}
+
+}  // namespace weft::plan
