@@ -22,18 +22,24 @@ using plan::Region;
 
 namespace {
 
-int64_t RowsMax(const Plan& plan) { return plan.bucket.rows_max; }
-
 class Binder {
  public:
   Binder(const BindContext& c, RankTables& tables, size_t step)
       : c_(c), plan_(*c.plan), g_(c.plan->graph), step_(c.plan->steps[step]), node_(g_.nodes[step_.node]),
-        t_(tables.steps[step]) {}
+        t_(tables.steps[step]), rows_(LiveRowsOf(node_.op == Op::kKvWrite ? node_.in[1] : node_.out[0], c.rank)) {}
 
   std::unique_ptr<Runner> Bind();
 
  private:
   const RankMemory& mine() const { return c_.memory->ranks[c_.rank]; }
+
+  LiveRows LiveRowsOf(ValueId id, int rank) const {
+    const Value& v = g_.value(id);
+    return {plan::LocalRows(g_, v, rank), !v.dims.empty() && v.dims[0].sym == graph::Sym::kHeadRows};
+  }
+  // Rows that there is room for, of a value and of what the step makes; the same on every rank.
+  int64_t Capacity(ValueId id) const { return plan::RowCapacity(g_, id, plan_.bucket.rows_max); }
+  int64_t Capacity() const { return rows_.rows.Capacity(plan_.bucket.rows_max); }
 
   // Where a value stands on `rank`, for this worker.
   std::byte* BaseOf(ValueId id, int rank) const {
@@ -53,7 +59,7 @@ class Binder {
     return nullptr;
   }
   View ViewOf(ValueId id, int rank) const {
-    View view = ShapeOf(g_, id, RowsMax(plan_), rank);
+    View view = ShapeOf(g_, id, Capacity(id), rank);
     int64_t column = 0;
     const Layout& layout = plan_.layouts[id];
     if (layout.region != Region::kNone && layout.group.size() > 1) {
@@ -80,7 +86,7 @@ class Binder {
   }
   kernels::QuantisedRows RowsOf(ValueId id) const {
     const int64_t k = LocalWidth(g_, g_.value(id), c_.rank);
-    return kernels::QuantisedRows::In(BaseOf(id, c_.rank), RowsMax(plan_), RowsMax(plan_), k);
+    return kernels::QuantisedRows::In(BaseOf(id, c_.rank), Capacity(id), Capacity(id), k);
   }
   kernels::KvLayout KvOf(ValueId state, kernels::KvLayout shape) const {
     shape.base = mine().kv_layers[KvLayerOf(g_.value(state))];
@@ -90,25 +96,33 @@ class Binder {
 
   template <typename Args>
   std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list, typename KernelRunner<Args>::Patch patch) const {
-    return std::make_unique<KernelRunner<Args>>(args, Named(list, step_.impl), patch, step_.split, c_.worker,
+    return std::make_unique<KernelRunner<Args>>(args, Named(list, step_.impl), patch, rows_, step_.split, c_.worker,
                                                 plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
   }
   int64_t* UnitsDone() const { return &mine().units[c_.worker].of_op[static_cast<size_t>(node_.op)]; }
-  bool HeadRows() const { return plan_.bucket.kind == plan::Bucket::Kind::kHead; }
-  // A patch that sets the rows of a body's or a head's arguments.
-  template <typename Args, typename SetRows>
-  static auto Rows(bool head, SetRows) {
-    using Patch = void (*)(Args&, const Live&);
-    return head ? static_cast<Patch>([](Args& a, const Live& live) { SetRows{}(a, live.head_rows); })
-                : static_cast<Patch>([](Args& a, const Live& live) { SetRows{}(a, live.tokens); });
+  // A value as it stands on `rank`, for those who move it.
+  Held HeldBy(ValueId id, int rank) const {
+    const Value& v = g_.value(id);
+    Held held{{}, LiveRowsOf(id, rank), ElementsOf(g_, v, 1, rank)};
+    if (v.int8_rows) {
+      const auto q = kernels::QuantisedRows::In(BaseOf(id, rank), Capacity(id), Capacity(id), held.columns.size());
+      held.planes = {{reinterpret_cast<std::byte*>(q.q), q.k, 1, 1},
+                     {reinterpret_cast<std::byte*>(q.d), q.k / 32 * 4, 32, 4},
+                     {reinterpret_cast<std::byte*>(q.sum), q.k / 32 * 4, 32, 4}};
+    } else {
+      const View view = ViewOf(id, rank);
+      const int64_t size = FactsOf(view.dtype).block_bytes;
+      held.planes = {{static_cast<std::byte*>(view.data), view.stride * size, 1, size}};
+    }
+    return held;
   }
 
   std::unique_ptr<Runner> Matmul();
   std::unique_ptr<Runner> Norm();
   std::unique_ptr<Runner> Finish();
   std::unique_ptr<Runner> Attention();
-  std::unique_ptr<Runner> AllReduce();
-  std::unique_ptr<Runner> AllGather();
+  std::unique_ptr<Runner> Reduce();
+  std::unique_ptr<Runner> Move();
   std::unique_ptr<Runner> PairMax();
   std::unique_ptr<Runner> HashLogits();
 
@@ -118,10 +132,11 @@ class Binder {
   const plan::Step& step_;
   const Node& node_;
   RankTables::OfStep& t_;
+  const LiveRows rows_;  // of what the step makes on this rank
 };
 
 std::unique_ptr<Runner> Binder::Matmul() {
-  kernels::MatmulArgs args = MatmulShape(g_, node_, RowsMax(plan_), c_.rank);
+  kernels::MatmulArgs args = MatmulShape(g_, node_, Capacity(), c_.rank);
   if (args.w.n == 0 || args.w.k_leaves == 0) return std::make_unique<NothingRunner>();
   args.w = t_.packed.matrix(args.w.dtype, args.w.n, args.w.k);
   args.merges = t_.merges.data();
@@ -136,22 +151,19 @@ std::unique_ptr<Runner> Binder::Matmul() {
     args.y.cols = args.w.n;
   } else {
     args.partials = reinterpret_cast<float*>(BaseOf(node_.out[0], c_.rank));
-    args.partials_stride = RowsMax(plan_) * args.w.n;
+    args.partials_stride = Capacity() * args.w.n;
   }
-  struct Set {
-    void operator()(kernels::MatmulArgs& a, int64_t rows) const {
-      a.rows = a.x.rows = a.y.rows = rows;
-      a.xq.rows = a.int8_activations ? rows : 0;
-    }
-  };
-  auto matmul = Make(args, kernels::MatmulKernels(), Rows<kernels::MatmulArgs>(HeadRows(), Set{}));
+  auto matmul = Make<kernels::MatmulArgs>(args, kernels::MatmulKernels(), [](kernels::MatmulArgs& a, const Live& live, const LiveRows& rows) {
+    a.rows = a.x.rows = a.y.rows = rows.Count(live);
+    a.xq.rows = a.int8_activations ? a.rows : 0;
+  });
   if (!c_.faults->bf16_partials || args.finish) return matmul;
   WEFT_CHECK(plan_.workers_per_rank == 1, "bf16_partials wants one worker a rank");
   return std::make_unique<RoundedPartialsRunner>(std::move(matmul), args.partials, args.roots * args.partials_stride);
 }
 
 std::unique_ptr<Runner> Binder::Norm() {
-  kernels::RmsNormArgs args = RmsNormShape(g_, node_, RowsMax(plan_), c_.rank);
+  kernels::RmsNormArgs args = RmsNormShape(g_, node_, Capacity(), c_.rank);
   const bool add = node_.op == Op::kAddRmsNorm;
   args.x = HeadsOf(node_.in[add ? 1 : 0], args.width);
   args.y = HeadsOf(node_.out[add ? 1 : 0], args.width);
@@ -164,21 +176,21 @@ std::unique_ptr<Runner> Binder::Norm() {
     args.residual = ViewOf(node_.out[0]);
     from = ViewOf(node_.in[0]);
   }
-  struct Set {
-    void operator()(kernels::RmsNormArgs& a, int64_t rows) const { a.x.rows = a.y.rows = a.residual.rows = rows; }
-  };
-  auto norm = Make(args, kernels::RmsNormKernels(), Rows<kernels::RmsNormArgs>(HeadRows(), Set{}));
+  auto norm = Make<kernels::RmsNormArgs>(args, kernels::RmsNormKernels(), [](kernels::RmsNormArgs& a, const Live& live, const LiveRows& rows) {
+    a.x.rows = a.y.rows = a.residual.rows = rows.Count(live);
+  });
   if (!add || from.data == args.residual.data) return norm;
-  return std::make_unique<MovedNormRunner>(std::move(norm), from, args.residual, HeadRows(), step_.split == Split::kEach,
+  return std::make_unique<MovedNormRunner>(std::move(norm), from, args.residual, rows_, step_.split == Split::kEach,
                                            c_.worker, plan_.workers_per_rank);
 }
 
-std::unique_ptr<Runner> Binder::AllReduce() {
-  const int ranks = g_.mesh.ranks();
+std::unique_ptr<Runner> Binder::Reduce() {
+  const std::vector<int> group = GroupOf(g_, node_, c_.rank);
+  const bool scatters = node_.op == Op::kReduceScatter;
   comm::ReduceArgs args;
-  args.rank = c_.rank;
-  args.ranks = ranks;
-  args.rows = RowsMax(plan_);
+  args.rank = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
+  args.ranks = static_cast<int>(group.size());
+  args.rows = Capacity(node_.in[0]);
   args.cols = g_.value(node_.out[0]).dims[1].n;
   args.root_count = t_.roots.count();
   args.root_ranks = t_.roots.root_ranks.data();
@@ -188,19 +200,27 @@ std::unique_ptr<Runner> Binder::AllReduce() {
   args.finish = Named(kernels::FinishKernels(), plan_.target == "reference" ? "ref" : std::string(kernels::FinishKernels()[0]->name));
   std::vector<float*> roots;
   std::vector<int64_t> strides(args.root_count, args.cols);
-  for (int r = 0; r < ranks; ++r) {
-    auto* base = reinterpret_cast<float*>(BaseOf(node_.in[0], r));
-    for (int i = 0; i < t_.roots.CountOf(r); ++i) roots.push_back(base + i * RowsMax(plan_) * args.cols);
-  }
   std::vector<View> ys;
-  for (int r = 0; r < ranks; ++r) ys.push_back(ViewOf(node_.out[0], r));
-  return std::make_unique<AllReduceRunner>(c_, step_.impl, step_.split, args, std::move(roots), std::move(strides), std::move(ys), HeadRows());
+  std::vector<LiveRows> outs;
+  for (size_t m = 0; m < group.size(); ++m) {
+    auto* base = reinterpret_cast<float*>(BaseOf(node_.in[0], group[m]));
+    for (int i = 0; i < t_.roots.CountOf(static_cast<int>(m)); ++i) roots.push_back(base + i * args.rows * args.cols);
+    ys.push_back(ViewOf(node_.out[0], group[m]));
+    outs.push_back(LiveRowsOf(node_.out[0], group[m]));
+  }
+  const auto* method = MethodNamed(scatters ? comm::ReduceScatterMethods() : comm::AllReduceMethods(), step_.impl);
+  return std::make_unique<ReduceRunner>(c_, method, step_.split, args, std::move(roots), std::move(strides), std::move(ys),
+                                        LiveRowsOf(node_.in[0], c_.rank), std::move(outs));
 }
 
-std::unique_ptr<Runner> Binder::AllGather() {
-  std::vector<View> shards;
-  for (int r = 0; r < g_.mesh.ranks(); ++r) shards.push_back(ViewOf(node_.in[0], r));
-  return std::make_unique<AllGatherRunner>(c_, step_.impl, step_.split, std::move(shards), ViewOf(node_.out[0]), HeadRows());
+std::unique_ptr<Runner> Binder::Move() {
+  std::vector<int> group = GroupOf(g_, node_, c_.rank);  // of a slice: the rank alone
+  std::vector<Held> members;
+  for (int rank : group) members.push_back(HeldBy(node_.in[0], rank));
+  const int place = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
+  const auto* method = MethodNamed(node_.op == Op::kAllToAll ? comm::AllToAllMethods() : comm::AllGatherMethods(), step_.impl);
+  return std::make_unique<MoveRunner>(c_, method, step_.split, place, std::move(members), HeldBy(node_.out[0], c_.rank),
+                                      IsExchange(node_.op));
 }
 
 std::unique_ptr<Runner> Binder::PairMax() {
@@ -221,14 +241,14 @@ std::unique_ptr<Runner> Binder::Finish() {
   args.bias = t_.bias.empty() ? nullptr : t_.bias.data();
   const auto* base = reinterpret_cast<const float*>(BaseOf(node_.in[0], c_.rank));
   std::vector<const float*> roots;
-  for (int i = 0; i < t_.roots.count(); ++i) roots.push_back(base + i * RowsMax(plan_) * args.y.cols);
+  for (int i = 0; i < t_.roots.count(); ++i) roots.push_back(base + i * Capacity(node_.in[0]) * args.y.cols);
   auto runner = std::make_unique<FinishRunner>(args, std::move(roots));
-  runner->Bind(Named(kernels::FinishKernels(), step_.impl), step_.split, c_.worker, plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
+  runner->Bind(Named(kernels::FinishKernels(), step_.impl), rows_, step_.split, c_.worker, plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
   return runner;
 }
 
 std::unique_ptr<Runner> Binder::Attention() {
-  kernels::AttentionArgs args = AttentionShape(g_, node_, RowsMax(plan_), c_.rank);
+  kernels::AttentionArgs args = AttentionShape(g_, node_, Capacity(), c_.rank);
   args.q = HeadsOf(node_.in[0], args.kv.head_dim);
   args.y = HeadsOf(node_.out[0], args.kv.head_dim);
   args.kv = KvOf(node_.in[1], args.kv);
@@ -236,13 +256,13 @@ std::unique_ptr<Runner> Binder::Attention() {
   args.kv_of_head = t_.kv_of_head.data();
   if (step_.split == Split::kHeads) args.kv_of_head += plan::HeadsOf(plan_, step_, c_.rank, c_.worker).q_begin;
   if (args.heads == 0) return std::make_unique<NothingRunner>();
-  const auto patch = [](kernels::AttentionArgs& a, const Live& live) {
+  const auto patch = [](kernels::AttentionArgs& a, const Live& live, const LiveRows&) {
     a.rows = a.q.rows = a.y.rows = live.tokens;
     a.segments = live.inputs->segments.data();
     a.segment_count = static_cast<int>(live.inputs->segments.size());
   };
   if (c_.faults->attention != nullptr) {
-    return std::make_unique<KernelRunner<kernels::AttentionArgs>>(args, c_.faults->attention, patch, step_.split, c_.worker,
+    return std::make_unique<KernelRunner<kernels::AttentionArgs>>(args, c_.faults->attention, patch, rows_, step_.split, c_.worker,
                                                                   plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
   }
   return Make<kernels::AttentionArgs>(args, kernels::AttentionKernels(), patch);
@@ -254,55 +274,57 @@ std::unique_ptr<Runner> Binder::Bind() {
     case Op::kRmsNorm:
     case Op::kAddRmsNorm: return Norm();
     case Op::kFinish: return Finish();
-    case Op::kAllReduce: return AllReduce();
-    case Op::kAllGather: return AllGather();
+    case Op::kAllReduce:
+    case Op::kReduceScatter: return Reduce();
+    case Op::kAllGather:
+    case Op::kAllToAll:
+    case Op::kSliceRows: return Move();
     case Op::kPairMax: return PairMax();
     case Op::kHashLogits: return HashLogits();
     case Op::kAttention: return Attention();
     case Op::kEmbed: {
-      kernels::EmbedArgs args = EmbedShape(g_, node_, RowsMax(plan_), c_.rank);
+      kernels::EmbedArgs args = EmbedShape(g_, node_, Capacity(), c_.rank);
       args.table = t_.packed.matrix(args.table.dtype, args.table.n, args.table.k);
       args.y = ViewOf(node_.out[0]);
-      return Make<kernels::EmbedArgs>(args, kernels::EmbedKernels(), [](kernels::EmbedArgs& a, const Live& live) {
-        a.ids = live.inputs->ids.data();
-        a.y.rows = live.tokens;
+      return Make<kernels::EmbedArgs>(args, kernels::EmbedKernels(), [](kernels::EmbedArgs& a, const Live& live, const LiveRows& rows) {
+        a.ids = live.inputs->ids.data() + rows.rows.Begin(live.tokens);
+        a.y.rows = rows.Count(live);
       });
     }
     case Op::kQuantise: {
       kernels::QuantiseRowsArgs args{ViewOf(node_.in[0]), RowsOf(node_.out[0])};
       if (args.x.cols == 0) return std::make_unique<NothingRunner>();
-      struct Set {
-        void operator()(kernels::QuantiseRowsArgs& a, int64_t rows) const { a.x.rows = a.out.rows = rows; }
-      };
-      return Make(args, kernels::QuantiseRowsKernels(), Rows<kernels::QuantiseRowsArgs>(HeadRows(), Set{}));
+      return Make<kernels::QuantiseRowsArgs>(args, kernels::QuantiseRowsKernels(), [](kernels::QuantiseRowsArgs& a, const Live& live, const LiveRows& rows) {
+        a.x.rows = a.out.rows = rows.Count(live);
+      });
     }
     case Op::kAdd: {
       kernels::AddArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]), ViewOf(node_.out[0])};
-      return Make<kernels::AddArgs>(args, kernels::AddKernels(), [](kernels::AddArgs& a, const Live& live) {
-        a.a.rows = a.b.rows = a.y.rows = live.tokens;
+      return Make<kernels::AddArgs>(args, kernels::AddKernels(), [](kernels::AddArgs& a, const Live& live, const LiveRows& rows) {
+        a.a.rows = a.b.rows = a.y.rows = rows.Count(live);
       });
     }
     case Op::kRope: {
-      kernels::RopeArgs args = RopeShape(g_, node_, RowsMax(plan_), c_.rank);
+      kernels::RopeArgs args = RopeShape(g_, node_, Capacity(), c_.rank);
       args.x = HeadsOf(node_.out[0], args.head_dim);
       args.heads = static_cast<int>(args.x.cols / args.head_dim);
       if (args.heads == 0) return std::make_unique<NothingRunner>();
       WEFT_CHECK(ViewOf(node_.out[0]).data == ViewOf(node_.in[0]).data, "{}: rope is in place", node_.layer);
       args.cos = c_.memory->rope_cos;
       args.sin = c_.memory->rope_sin;
-      return Make<kernels::RopeArgs>(args, kernels::RopeKernels(), [](kernels::RopeArgs& a, const Live& live) {
+      return Make<kernels::RopeArgs>(args, kernels::RopeKernels(), [](kernels::RopeArgs& a, const Live& live, const LiveRows&) {
         a.x.rows = live.tokens;
         a.positions = live.inputs->positions.data();
       });
     }
     case Op::kKvWrite: {
-      kernels::KvWriteArgs args = KvWriteShape(g_, node_, RowsMax(plan_), c_.rank);
+      kernels::KvWriteArgs args = KvWriteShape(g_, node_, Capacity(), c_.rank);
       args.k = HeadsOf(node_.in[1], args.kv.head_dim);
       args.v = HeadsOf(node_.in[2], args.kv.head_dim);
       if (args.k.cols == 0) return std::make_unique<NothingRunner>();
       if (step_.split == Split::kHeads) args.first_head = static_cast<int>(plan::HeadsOf(plan_, step_, c_.rank, c_.worker).kv_begin);
       args.kv = KvOf(node_.in[0], args.kv);
-      return Make<kernels::KvWriteArgs>(args, kernels::KvWriteKernels(), [](kernels::KvWriteArgs& a, const Live& live) {
+      return Make<kernels::KvWriteArgs>(args, kernels::KvWriteKernels(), [](kernels::KvWriteArgs& a, const Live& live, const LiveRows&) {
         a.k.rows = a.v.rows = live.tokens;
         a.slots = live.inputs->slots.data();
       });
@@ -310,27 +332,27 @@ std::unique_ptr<Runner> Binder::Bind() {
     case Op::kSiluMul: {
       kernels::SiluMulArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]), ViewOf(node_.out[0])};
       if (args.y.cols == 0) return std::make_unique<NothingRunner>();
-      return Make<kernels::SiluMulArgs>(args, kernels::SiluMulKernels(), [](kernels::SiluMulArgs& a, const Live& live) {
-        a.gate.rows = a.up.rows = a.y.rows = live.tokens;
+      return Make<kernels::SiluMulArgs>(args, kernels::SiluMulKernels(), [](kernels::SiluMulArgs& a, const Live& live, const LiveRows& rows) {
+        a.gate.rows = a.up.rows = a.y.rows = rows.Count(live);
       });
     }
     case Op::kGatherRows: {
       kernels::GatherRowsArgs args;
       args.x = ViewOf(node_.in[0]);
       args.y = ViewOf(node_.out[0]);
-      return Make<kernels::GatherRowsArgs>(args, kernels::GatherRowsKernels(), [](kernels::GatherRowsArgs& a, const Live& live) {
+      return Make<kernels::GatherRowsArgs>(args, kernels::GatherRowsKernels(), [](kernels::GatherRowsArgs& a, const Live& live, const LiveRows&) {
         a.rows = live.inputs->head_rows.data();
         a.x.rows = live.tokens;
         a.y.rows = live.head_rows;
       });
     }
     case Op::kArgmax: {
-      kernels::ArgmaxArgs args = ArgmaxShape(g_, node_, RowsMax(plan_), c_.rank);
+      kernels::ArgmaxArgs args = ArgmaxShape(g_, node_, Capacity(), c_.rank);
       const Value& logits = g_.value(node_.in[0]);
       args.logits = ViewOf(node_.in[0]);
-      args.first_id = static_cast<int32_t>(OwnedElements(g_.tables, logits.dims[1].table, c_.rank, g_.mesh.ranks()).begin);
+      args.first_id = static_cast<int32_t>(ElementsOf(g_, logits, 1, c_.rank).begin);
       args.out = reinterpret_cast<kernels::ValueIndex*>(BaseOf(node_.out[0], c_.rank));
-      return Make<kernels::ArgmaxArgs>(args, kernels::ArgmaxKernels(), [](kernels::ArgmaxArgs& a, const Live& live) {
+      return Make<kernels::ArgmaxArgs>(args, kernels::ArgmaxKernels(), [](kernels::ArgmaxArgs& a, const Live& live, const LiveRows&) {
         a.logits.rows = live.head_rows;
       });
     }
@@ -340,7 +362,7 @@ std::unique_ptr<Runner> Binder::Bind() {
       args.logits = ViewOf(node_.in[0]);
       args.vocab_leaf_begin = t_.leaf_begin.data();
       args.vocab_leaves = static_cast<int>(t_.leaf_begin.size()) - 1;
-      return Make<kernels::SampleArgs>(args, kernels::SampleKernels(), [](kernels::SampleArgs& a, const Live& live) {
+      return Make<kernels::SampleArgs>(args, kernels::SampleKernels(), [](kernels::SampleArgs& a, const Live& live, const LiveRows&) {
         a.logits.rows = live.head_rows;
         a.rows = live.inputs->sample.data();
         a.out = live.sampled;

@@ -6,6 +6,7 @@
 
 #include "comm/roots.h"
 #include "exec/op_args.h"
+#include "plan/local_rows.h"
 #include "plan/plan.h"
 
 namespace weft::exec {
@@ -67,7 +68,7 @@ constexpr int64_t kTwoShotBytes = 64 * 1024;
 
 // An all-reduce's method. What a step costs on the wire is asked of the method itself.
 plan::Choice ChooseAllReduce(const CpuTargetOptions& options, const Graph& g, const Node& node, int64_t rows) {
-  const int ranks = g.mesh.ranks();
+  const int ranks = GroupSizeOf(g, node);
   const plan::KLeaves leaves = plan::LeavesOf(g, g.nodes[g.ProducerOf(node.in[0])].in[1], 0);
   const comm::RootLayout roots = comm::MakeRootLayout(leaves.table == nullptr ? LeafTable::Whole(1) : *leaves.table, ranks);
   comm::ReduceArgs args;
@@ -141,7 +142,7 @@ std::map<std::string, std::vector<std::string>> CpuTarget::Families() {
 }
 
 plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Bucket& bucket) const {
-  const int64_t rows = bucket.rows_max;
+  const int64_t rows = plan::RowCapacity(g, node.op == Op::kKvWrite ? node.in[1] : node.out[0], bucket.rows_max);
   const auto ask = [&](std::string_view family) { return Ask{options_, family, {}}; };
   switch (node.op) {
     case Op::kMatmul: return ask("matmul").From(kernels::MatmulKernels(), Shapes(g, node, rows, MatmulShape));
@@ -160,7 +161,10 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
     case Op::kSample: return ask("sample").From(kernels::SampleKernels(), Shapes(g, node, rows, SampleShape));
     case Op::kHashLogits: return {"xxh64", {}};
     case Op::kAllReduce: return ChooseAllReduce(options_, g, node, rows);
+    case Op::kReduceScatter:
     case Op::kAllGather:
+    case Op::kAllToAll:
+    case Op::kSliceRows:
     case Op::kPairMax: return {"direct", {}};
     default: return {"", {{"-", "not built"}}};
   }

@@ -1,6 +1,7 @@
 // Runners of ops that read other ranks' windows. Internal to bind.cc. Thread: as runner.h.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -8,7 +9,6 @@
 
 #include "base/check.h"
 #include "comm/method.h"
-#include "comm/parts.h"
 #include "exec/runner.h"
 
 namespace weft::exec {
@@ -33,6 +33,11 @@ class ExchangeRunner : public Runner {
     fabric_->Count(actor_, method_->kind, phase == 0 && actor_.worker == 0 ? 1 : 0,
                    each_ && actor_.worker != 0 ? 0 : bytes);
   }
+  // What stays on the rank is no traffic.
+  void RunUncounted(const Args& args, int phase) {
+    const int64_t units = method_->units(args, phase);
+    method_->run(args, phase, each_ ? Slice{0, units} : kernels::SliceOf(units, actor_.worker, workers_));
+  }
   comm::Fabric* fabric_;
   comm::Actor actor_;
   const comm::Method<Args>* method_;
@@ -49,20 +54,26 @@ const comm::Method<Args>* MethodNamed(std::span<const comm::Method<Args>* const>
   return nullptr;
 }
 
-class AllReduceRunner final : public ExchangeRunner<comm::ReduceArgs> {
+// All-reduce and reduce-scatter: what they read is every root of the group, what they make is `ys`.
+class ReduceRunner final : public ExchangeRunner<comm::ReduceArgs> {
  public:
-  AllReduceRunner(const BindContext& c, const std::string& method, Split split, comm::ReduceArgs args,
-                  std::vector<float*> roots, std::vector<int64_t> strides, std::vector<View> ys, bool head)
-      : ExchangeRunner(c, MethodNamed(comm::AllReduceMethods(), method), split), args_(args),
-        roots_(std::move(roots)), strides_(std::move(strides)), ys_(std::move(ys)), head_(head) {
+  // `in`: the rows of the roots, alike on all members; `outs`: of each member's result.
+  ReduceRunner(const BindContext& c, const comm::Method<comm::ReduceArgs>* method, Split split, comm::ReduceArgs args,
+               std::vector<float*> roots, std::vector<int64_t> strides, std::vector<View> ys, LiveRows in, std::vector<LiveRows> outs)
+      : ExchangeRunner(c, method, split), args_(args), roots_(std::move(roots)), strides_(std::move(strides)), ys_(std::move(ys)),
+        in_(std::move(in)), outs_(std::move(outs)), starts_(outs_.size() + 1, 0) {
     args_.roots = roots_.data();
     args_.strides = strides_.data();
     args_.y = ys_.data();
+    if (method->kind == comm::Collective::kReduceScatter) args_.starts = starts_.data();
   }
   int phases() const override { return method_->phases(args_); }
   void Run(const Live& live, int phase) override {
-    args_.rows = head_ ? live.head_rows : live.tokens;
-    for (View& y : ys_) y.rows = args_.rows;
+    args_.rows = in_.Count(live);
+    for (size_t m = 0; m < ys_.size(); ++m) {
+      ys_[m].rows = outs_[m].Count(live);
+      starts_[m + 1] = starts_[m] + ys_[m].rows;
+    }
     RunSlice(args_, phase);
   }
 
@@ -71,29 +82,88 @@ class AllReduceRunner final : public ExchangeRunner<comm::ReduceArgs> {
   std::vector<float*> roots_;
   std::vector<int64_t> strides_;
   std::vector<View> ys_;
-  bool head_;
+  LiveRows in_;
+  std::vector<LiveRows> outs_;
+  std::vector<int64_t> starts_;
 };
 
-class AllGatherRunner final : public ExchangeRunner<comm::MoveArgs> {
+// One of the arrays that hold a value: plain numbers, or the bytes, scales and sums of quantised rows.
+struct Plane {
+  std::byte* data = nullptr;
+  int64_t stride = 0;       // bytes from row to row
+  int64_t unit = 1;         // elements of the value ...
+  int64_t unit_bytes = 0;   // ... that take this many bytes
+};
+// A value as it stands on one rank.
+struct Held {
+  std::vector<Plane> planes;
+  LiveRows rows;
+  graph::ElementRange columns;
+};
+
+// All-gather, all-to-all and slice: this rank takes the rectangles of its result from whoever has them.
+class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
  public:
-  AllGatherRunner(const BindContext& c, const std::string& method, Split split, std::vector<View> shards, View whole, bool head)
-      : ExchangeRunner(c, MethodNamed(comm::AllGatherMethods(), method), split), shards_(std::move(shards)), whole_(whole), head_(head) {
-    parts_.resize(shards_.size());
+  MoveRunner(const BindContext& c, const comm::Method<comm::MoveArgs>* method, Split split, int place, std::vector<Held> members,
+             Held mine, bool counts)
+      : ExchangeRunner(c, method, split), place_(place), members_(std::move(members)), mine_(std::move(mine)), counts_(counts) {
+    size_t parts = 0;
+    for (const Held& m : members_) {
+      parts += m.planes.size() * static_cast<size_t>(m.rows.rows.pieces()) * static_cast<size_t>(mine_.rows.rows.pieces());
+    }
+    parts_.resize(parts);
   }
   void Run(const Live& live, int phase) override {
-    whole_.rows = head_ ? live.head_rows : live.tokens;
-    for (View& s : shards_) s.rows = whole_.rows;
     comm::MoveArgs args;
-    args.rank = actor_.rank;
+    args.rank = place_;
     args.parts = parts_.data();
-    args.count = comm::GatherCols(shards_, whole_, parts_);
-    RunSlice(args, phase);
+    args.count = Fill(mine_.rows.Total(live));
+    if (counts_) {
+      RunSlice(args, phase);
+    } else {
+      RunUncounted(args, phase);
+    }
   }
 
  private:
-  std::vector<View> shards_;
-  View whole_;
-  bool head_;
+  int Fill(int64_t rows) {
+    int count = 0;
+    for (size_t m = 0; m < members_.size(); ++m) {
+      const Held& from = members_[m];
+      const int64_t begin = std::max(from.columns.begin, mine_.columns.begin);
+      const int64_t end = std::min(from.columns.end, mine_.columns.end);
+      if (begin >= end) continue;
+      int64_t from_row = 0;
+      for (int i = 0; i < from.rows.rows.pieces(); ++i) {
+        const plan::RowRange x = from.rows.rows.piece(i, rows);
+        int64_t to_row = 0;
+        for (int j = 0; j < mine_.rows.rows.pieces(); ++j) {
+          const plan::RowRange y = mine_.rows.rows.piece(j, rows);
+          const int64_t first = std::max(x.begin, y.begin), last = std::min(x.end, y.end);
+          for (size_t p = 0; first < last && p < from.planes.size(); ++p) {
+            const Plane &a = from.planes[p], &b = mine_.planes[p];
+            comm::Part part;
+            part.from = static_cast<int32_t>(m);
+            part.rows = last - first;
+            part.bytes = (end - begin) / a.unit * a.unit_bytes;
+            part.data = a.data + (from_row + first - x.begin) * a.stride + (begin - from.columns.begin) / a.unit * a.unit_bytes;
+            part.stride = a.stride;
+            part.to = b.data + (to_row + first - y.begin) * b.stride + (begin - mine_.columns.begin) / b.unit * b.unit_bytes;
+            part.to_stride = b.stride;
+            if (part.data != part.to && part.bytes > 0) parts_[static_cast<size_t>(count++)] = part;
+          }
+          to_row += y.size();
+        }
+        from_row += x.size();
+      }
+    }
+    return count;
+  }
+
+  int place_;
+  std::vector<Held> members_;
+  Held mine_;
+  bool counts_;
   std::vector<comm::Part> parts_;
 };
 

@@ -32,18 +32,19 @@ const Kernel<Args>* Named(std::span<const Kernel<Args>* const> list, const std::
   return nullptr;
 }
 
-// A kernel with its arguments; `patch` sets live counts and live pointers.
+// A kernel with its arguments; `patch` sets the live rows of this rank and live pointers.
 template <typename Args>
 class KernelRunner final : public Runner {
  public:
-  using Patch = void (*)(Args&, const Live&);
-  KernelRunner(Args args, const Kernel<Args>* kernel, Patch patch, Split split, int worker, int workers,
+  using Patch = void (*)(Args&, const Live&, const LiveRows&);
+  KernelRunner(Args args, const Kernel<Args>* kernel, Patch patch, LiveRows rows, Split split, int worker, int workers,
                std::byte* scratch, int64_t* done)
-      : args_(args), kernel_(kernel), patch_(patch), split_(split), worker_(worker), workers_(workers), scratch_(scratch), done_(done) {}
+      : args_(args), kernel_(kernel), patch_(patch), rows_(std::move(rows)), split_(split), worker_(worker), workers_(workers),
+        scratch_(scratch), done_(done) {}
 
   void Run(const Live& live, int) override {
     Args args = args_;
-    patch_(args, live);
+    patch_(args, live, rows_);
     const int64_t units = kernel_->units(args);
     const Slice slice = split_ == Split::kUnits ? kernels::SliceOf(units, worker_, workers_) : Slice{0, units};
     if (slice.begin >= slice.end) return;
@@ -55,6 +56,7 @@ class KernelRunner final : public Runner {
   Args args_;
   const Kernel<Args>* kernel_;
   Patch patch_;
+  LiveRows rows_;
   Split split_;
   int worker_, workers_;
   std::byte* scratch_;
@@ -84,10 +86,10 @@ class RoundedPartialsRunner final : public Runner {
 // add_rms_norm updates the residual where it stands; if the plan moved it, the rows are moved first.
 class MovedNormRunner final : public Runner {
  public:
-  MovedNormRunner(std::unique_ptr<Runner> norm, View from, View to, bool head, bool all, int worker, int workers)
-      : norm_(std::move(norm)), from_(from), to_(to), head_(head), all_(all), worker_(worker), workers_(workers) {}
+  MovedNormRunner(std::unique_ptr<Runner> norm, View from, View to, LiveRows rows, bool all, int worker, int workers)
+      : norm_(std::move(norm)), from_(from), to_(to), rows_(std::move(rows)), all_(all), worker_(worker), workers_(workers) {}
   void Run(const Live& live, int phase) override {
-    const int64_t rows = head_ ? live.head_rows : live.tokens;
+    const int64_t rows = rows_.Count(live);
     // A norm's units are its rows, so this worker's share of both is the same.
     const Slice s = all_ ? Slice{0, rows} : kernels::SliceOf(rows, worker_, workers_);
     const int64_t bytes = from_.cols * FactsOf(from_.dtype).block_bytes;
@@ -102,7 +104,8 @@ class MovedNormRunner final : public Runner {
  private:
   std::unique_ptr<Runner> norm_;
   View from_, to_;
-  bool head_, all_;
+  LiveRows rows_;
+  bool all_;
   int worker_, workers_;
 };
 
@@ -137,10 +140,11 @@ class FinishRunner final : public Runner {
     args.strides = strides_.data();
     args_ = args;
   }
-  void Bind(const Kernel<kernels::FinishArgs>* kernel, Split split, int worker, int workers, std::byte* scratch,
+  void Bind(const Kernel<kernels::FinishArgs>* kernel, LiveRows rows, Split split, int worker, int workers, std::byte* scratch,
             int64_t* done) {
     runner_ = std::make_unique<KernelRunner<kernels::FinishArgs>>(
-        args_, kernel, [](kernels::FinishArgs& a, const Live& live) { a.y.rows = live.tokens; }, split, worker, workers, scratch, done);
+        args_, kernel, [](kernels::FinishArgs& a, const Live& live, const LiveRows& rows) { a.y.rows = rows.Count(live); }, rows, split,
+        worker, workers, scratch, done);
   }
   void Run(const Live& live, int phase) override { runner_->Run(live, phase); }
 

@@ -124,13 +124,20 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   body_ladder_ = plan::Ladder(Bucket::Kind::kBody, config_.tokens_max, plan::LadderCuts(config_.schedule));
   head_ladder_ = plan::Ladder(Bucket::Kind::kHead, config_.rows_max);
   const Graph expanded = graph::Expand(body, expand);
+  std::vector<Graph> placed;  // one a mesh
   for (const Bucket& bucket : body_ladder_) {
     const plan::BucketSchedule schedule = plan::ScheduleFor(config_.schedule, config_.ranks, bucket);
-    WEFT_ASSIGN_OR_RETURN(const Graph placed, graph::InsertCollectives(expanded, schedule.mesh));
+    auto on_mesh = std::find_if(placed.begin(), placed.end(), [&](const Graph& g) { return g.mesh == schedule.mesh; });
+    if (on_mesh == placed.end()) {
+      WEFT_ASSIGN_OR_RETURN(Graph fresh, graph::InsertCollectives(expanded, schedule.mesh));
+      on_mesh = placed.insert(placed.end(), std::move(fresh));
+    }
     plan::CompileOptions compile = config_.compile;
+    compile.schedule = NameOf(schedule.schedule);
+    compile.schedule_note = schedule.reason;
     // What --opt says of a pass goes before what the schedule wants of it.
     compile.switches.insert(schedule.switches.begin(), schedule.switches.end());
-    WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, plan::Compile(placed, bucket, target, compile));
+    WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, plan::Compile(*on_mesh, bucket, target, compile));
   }
   const graph::Mesh mesh = graph::Mesh::Tp(config_.ranks);
   for (const HeadMode mode : {HeadMode::kGreedy, HeadMode::kSample}) {

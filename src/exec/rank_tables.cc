@@ -25,13 +25,14 @@ std::vector<uint8_t> MergesOf(const plan::KLeaves& leaves, bool in_order) {
   return merges;
 }
 
-comm::RootLayout RootsOf(const plan::KLeaves& leaves, int ranks, bool in_order) {
-  if (leaves.table == nullptr) return comm::MakeRootLayout(LeafTable::Whole(1), ranks);
-  if (!in_order) return comm::MakeRootLayout(*leaves.table, ranks);
+// Of the members of a group that reduces: each holds the leaves of its place.
+comm::RootLayout RootsOf(const plan::KLeaves& leaves, int members, bool in_order) {
+  if (leaves.table == nullptr) return comm::MakeRootLayout(LeafTable::Whole(1), members);
+  if (!in_order) return comm::MakeRootLayout(*leaves.table, members);
   comm::RootLayout out;
-  for (int r = 0; r < ranks; ++r) {
+  for (int r = 0; r < members; ++r) {
     out.firsts.push_back(out.count());
-    const LeafRange own = leaves.table->OwnedBy(r, ranks);
+    const LeafRange own = leaves.table->OwnedBy(r, members);
     if (own.empty()) continue;
     out.merges.push_back(out.roots.empty() ? 0 : 1);
     out.roots.push_back(own);
@@ -47,7 +48,6 @@ std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weig
   const bool in_order = faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 16);
   auto tables = std::make_shared<RankTables>();
   const Graph& g = plan.graph;
-  const int ranks = g.mesh.ranks();
   for (const plan::Step& step : plan.steps) {
     const Node& node = g.nodes[step.node];
     RankTables::OfStep& t = tables->steps.emplace_back();
@@ -77,17 +77,18 @@ std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weig
         break;
       }
       case Op::kFinish:
-      case Op::kAllReduce: {
+      case Op::kAllReduce:
+      case Op::kReduceScatter: {
         if (node.in.size() == 2) t.bias = weights.VectorOf(g, node.in[1], rank);
         const Node& matmul = g.nodes[g.ProducerOf(node.in[0])];
         const plan::KLeaves leaves = plan::LeavesOf(g, matmul.in[1], rank);
-        t.roots = RootsOf(leaves, ranks, in_order);
+        t.roots = RootsOf(leaves, GroupSizeOf(g, node), in_order);
         break;
       }
       case Op::kAttention: {
         const int64_t head_dim = node.Int("head_dim"), group = node.Int("group");
         const Value& q = g.value(node.in[0]);
-        const graph::ElementRange own = OwnedElements(g.tables, q.dims[1].table, rank, ranks);
+        const graph::ElementRange own = ElementsOf(g, q, 1, rank);
         const int64_t first = own.begin / head_dim, last = own.end / head_dim;
         for (int64_t h = first; h < last; ++h) t.kv_of_head.push_back(static_cast<int32_t>(h / group - first / group));
         break;

@@ -13,6 +13,7 @@
 #include "exec/weights.h"
 #include "kernels/kernel.h"
 #include "plan/executor.h"
+#include "plan/local_rows.h"
 #include "plan/plan.h"
 
 namespace weft::exec {
@@ -26,6 +27,14 @@ struct Live {
   int32_t* top_ids = nullptr;        // [R, top_logprobs]
   float* top_logprobs = nullptr;     // [R, top_logprobs]
   uint64_t* logits_hash = nullptr;   // [R]
+};
+
+// The live rows of a value on one rank.
+struct LiveRows {
+  plan::LocalRows rows;
+  bool head = false;  // counted in head rows, else in tokens
+  int64_t Total(const Live& live) const { return head ? live.head_rows : live.tokens; }
+  int64_t Count(const Live& live) const { return rows.Count(Total(live)); }
 };
 
 class Runner {

@@ -155,28 +155,36 @@ const Weights::Matrix& Weights::MatrixOf(const std::string& name) const {
 PackedTable Weights::TableOf(const Graph& g, const std::vector<ValueId>& weights, int rank,
                              bool all_ranks) const {
   PackedTable table;
-  const int ranks = g.mesh.ranks();
   table.panel_begin.push_back(0);
-  const auto range = [&](const graph::Dim& dim, const LeafTable& leaves) -> LeafRange {
-    if (dim.table < 0 || all_ranks) return {0, leaves.count()};
-    return OwnedLeaves(g.tables, dim.table, rank, ranks);
+  const auto range = [&](ValueId id, int dim, const LeafTable& leaves) -> LeafRange {
+    if (g.value(id).dims[dim].table < 0 || all_ranks) return {0, leaves.count()};
+    return graph::LeavesOf(g, g.value(id), dim, rank);
+  };
+  // Outputs without leaves may be cut between any two blocks of panels.
+  const auto outputs = [&](ValueId id, const LeafTable& leaves) -> graph::ElementRange {
+    if (g.value(id).dims[0].table >= 0 || all_ranks) return {0, leaves.size()};
+    return ElementsOf(g, g.value(id), 0, rank);
   };
   // K first: it is the same for all (several weights share one input).
   const Matrix& first = MatrixOf(g.value(weights[0]).name);
-  const LeafRange k_range = range(g.value(weights[0]).dims[1], first.k_leaves);
+  const LeafRange k_range = range(weights[0], 1, first.k_leaves);
   for (int k = k_range.begin; k <= k_range.end; ++k) {
     table.k_begin.push_back(static_cast<int32_t>(first.k_leaves.start(k) - first.k_leaves.start(k_range.begin)));
   }
   for (int k = k_range.begin; k < k_range.end; ++k) {
     for (ValueId id : weights) {
       const Matrix& m = MatrixOf(g.value(id).name);
-      const LeafRange n_range = range(g.value(id).dims[0], m.n_leaves);
+      const LeafRange n_range = range(id, 0, m.n_leaves);
+      const graph::ElementRange own = outputs(id, m.n_leaves);
       for (int n = n_range.begin; n < n_range.end; ++n) {
         const auto& panels = m.panels[static_cast<size_t>(n) * m.k_leaves.count() + k];
-        table.data.insert(table.data.end(), panels.begin(), panels.end());
-        if (k > k_range.begin) continue;
-        for (int64_t p = 0, left = m.n_leaves.width(n); left > 0; ++p, left -= kPanelOutputs) {
-          table.panel_begin.push_back(table.panel_begin.back() + static_cast<int32_t>(std::min<int64_t>(left, kPanelOutputs)));
+        for (size_t p = 0; p < panels.size(); ++p) {
+          const int64_t at = m.n_leaves.start(n) + static_cast<int64_t>(p) * kPanelOutputs;
+          if (at < own.begin || at >= own.end) continue;
+          table.data.push_back(panels[p]);
+          if (k > k_range.begin) continue;
+          const int64_t width = std::min({m.n_leaves.start(n + 1), own.end, at + kPanelOutputs}) - at;
+          table.panel_begin.push_back(table.panel_begin.back() + static_cast<int32_t>(width));
         }
       }
     }
@@ -188,8 +196,7 @@ std::vector<float> Weights::VectorOf(const Graph& g, ValueId param, int rank) co
   const Value& v = g.value(param);
   const auto it = vectors_.find(v.name);
   WEFT_CHECK(it != vectors_.end(), "no vector '{}'", v.name);
-  if (v.dims[0].table < 0) return it->second;
-  const graph::ElementRange own = OwnedElements(g.tables, v.dims[0].table, rank, g.mesh.ranks());
+  const graph::ElementRange own = ElementsOf(g, v, 0, rank);
   return {it->second.begin() + own.begin, it->second.begin() + own.end};
 }
 

@@ -78,6 +78,56 @@ Uses::Uses(const Graph& graph)
   each_read([&](ValueId id, int node) { readers_[next[id]++] = node; });
 }
 
+namespace {
+
+// The rank's place of how many in a contiguous cut.
+struct Place {
+  int index = 0;
+  int count = 1;
+};
+Place PlaceOf(const Graph& g, const Value& v, int dim, int rank) {
+  if (v.on.empty()) return {};
+  const Cut cut = CutOf(g.mesh, v.on, dim);
+  if (cut.whole()) return {};
+  WEFT_CHECK(cut.contiguous, "'{}' {} is cut across its features", v.name, ToString(v.on));
+  return {ChunksOf(g.mesh, cut, rank)[0] / cut.per_rank, cut.chunks / cut.per_rank};
+}
+
+int64_t AxesOf(const Graph& g, const Node& node) {
+  if (!IsExchange(node.op)) return 0;
+  return node.IntOr("axes", (int64_t{1} << g.mesh.axes.size()) - 1);
+}
+
+}  // namespace
+
+ElementRange ElementsOf(const Graph& g, const Value& v, int dim, int rank) {
+  const Dim& d = v.dims[dim];
+  const Place place = PlaceOf(g, v, dim, rank);
+  if (place.count == 1) return {0, d.n};
+  if (d.table < 0) return EvenElements(d.n, place.index, place.count);
+  return OwnedElements(g.tables, d.table, place.index, place.count);
+}
+
+LeafRange LeavesOf(const Graph& g, const Value& v, int dim, int rank) {
+  const Dim& d = v.dims[dim];
+  WEFT_CHECK(d.table >= 0, "dimension {} of '{}' has no leaves", dim, v.name);
+  const Place place = PlaceOf(g, v, dim, rank);
+  if (place.count == 1) return {0, g.tables[d.table].leaves.count()};
+  return OwnedLeaves(g.tables, d.table, place.index, place.count);
+}
+
+std::vector<int> GroupOf(const Graph& g, const Node& node, int rank) {
+  return g.mesh.GroupOf(rank, AxesOf(g, node));
+}
+
+int GroupSizeOf(const Graph& g, const Node& node) {
+  int size = 1;
+  for (size_t a = 0; a < g.mesh.axes.size(); ++a) {
+    if ((AxesOf(g, node) >> a & 1) != 0) size *= g.mesh.axes[a].size;
+  }
+  return size;
+}
+
 MatmulOperands OperandsOf(const Node& matmul) {
   MatmulOperands operands;
   const int64_t weights = matmul.Int("weights");

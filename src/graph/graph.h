@@ -112,6 +112,15 @@ class Uses {
   std::vector<int> readers_;
 };
 
+// What a rank holds of one dimension of a value: of an axis of features its elements, and their leaves if
+// it has a leaf table (all of either if the placement does not cut it). REQUIRES: a contiguous cut.
+ElementRange ElementsOf(const Graph& graph, const Value& value, int dim, int rank);
+LeafRange LeavesOf(const Graph& graph, const Value& value, int dim, int rank);
+// The ranks that an exchange is among, seen from `rank`, in order of place; only itself for other ops.
+std::vector<int> GroupOf(const Graph& graph, const Node& node, int rank);
+// Ranks in such a group.
+int GroupSizeOf(const Graph& graph, const Node& node);
+
 // Views of a matmul's inputs by role.
 struct MatmulOperands {
   ValueId x = kNoValue;

@@ -127,7 +127,7 @@ class Terms {
         of_[node.out[0]] = Add(In(node, 0), In(node, 1), y);
         of_[node.out[1]] = Norm(of_[node.out[0]], In(node, 2), node, g_.value(node.out[1]));
         return;
-      case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
+      case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
         of_[node.out[0]] = In(node, 0);
         return;
       default: break;

@@ -13,7 +13,7 @@ enum class Op : uint8_t {
   kEmbedding, kColumnLinear, kRowLinear, kLmHead, kSelfAttention, kSwiGlu,
   // Primitive ops.
   kEmbed, kQuantise, kMatmul, kFinish, kRmsNorm, kAddRmsNorm, kAdd, kRope, kKvWrite, kAttention,
-  kSiluMul, kGatherRows, kArgmax, kSample, kHashLogits,
+  kSiluMul, kGatherRows, kArgmax, kSample, kHashLogits, kSliceRows,
   // Changes of placement.
   kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPairMax,
   kCount,
@@ -21,7 +21,7 @@ enum class Op : uint8_t {
 
 // How an op's output placement follows from its inputs', one mesh axis at a time; in words: TextOf().
 enum class PlaceRule : uint8_t {
-  kIntention, kElementwise, kTokenwise, kMatmul, kFinish, kHeads, kEmbed, kWholeRow, kArgmax,
+  kIntention, kElementwise, kTokenwise, kMatmul, kFinish, kHeads, kEmbed, kWholeRow, kArgmax, kSliceRows,
   kAllReduce, kReduceScatter, kAllGather, kAllToAll,
 };
 

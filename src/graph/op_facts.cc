@@ -52,6 +52,8 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
      "logits [R,V] f32, rows -> ids [R]"},
     {Op::kHashLogits, "hash_logits", R::kWholeRow,         true,  false, false, false, false,
      "logits [R,V] f32 -> XXH64 over the leaves' hashes [R]"},
+    {Op::kSliceRows, "slice_rows", R::kSliceRows,          true,  true,  true,  false, false,
+     "R -> S(0): a rank's own rows of what it has whole; nothing crosses"},
 
     {Op::kAllReduce, "all_reduce", R::kAllReduce,          true,  false, false, false, false,
      "P [T,N] f32 (bias [N]) -> R, tree, bias, one rounding"},
@@ -88,9 +90,10 @@ std::string_view TextOf(PlaceRule rule) {
     case R::kMatmul: return "x R, w S(0): S(1); x S(1), w S(1): P; x R or S(0), w R: as x";
     case R::kFinish: return "P on axes of one rank, or R: R";
     case R::kHeads: return "all operands alike, R or S(1) over heads: the same; rope also S(0)";
-    case R::kEmbed: return "w R or S(0), the owner's leaf is read in place: R";
+    case R::kEmbed: return "w R or S(0), the owner's leaf is read in place: R, or S(0) for a rank's own rows";
     case R::kWholeRow: return "R: R";
     case R::kArgmax: return "R: R; S(1): P";
+    case R::kSliceRows: return "R: S(0)";
     case R::kAllReduce: return "P: R";
     case R::kReduceScatter: return "P: S(0)";
     case R::kAllGather: return "S(d): R";

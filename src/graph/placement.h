@@ -27,6 +27,13 @@ struct Mesh {
     for (const MeshAxis& axis : axes) n *= axis.size;
     return n;
   }
+  // The rank's place along one axis.
+  int CoordinateOf(int rank, size_t axis) const {
+    for (size_t a = axes.size(); --a > axis;) rank /= axes[a].size;
+    return rank % axes[axis].size;
+  }
+  // The ranks that differ from `rank` along these axes only (a bit mask), ascending.
+  std::vector<int> GroupOf(int rank, int64_t axes) const;
   static Mesh Tp(int ranks) { return Mesh{{{"tp", ranks}}}; }
   friend bool operator==(const Mesh&, const Mesh&) = default;
 };
@@ -56,6 +63,24 @@ using Placements = std::vector<Placement>;  // one per mesh axis
 // "R", "P", "S(0)"; several axes are joined by ','.
 std::string ToString(const Placements& on);
 
+// How placements cut one dimension: into chunks numbered along `order` (axes, major to minor), of which
+// only the axes in `split` separate ranks. After FC2's all-to-all the tokens are cut by (otp, odp) and
+// split over odp alone: odp member i holds the chunks {i + j * |odp|}.
+struct Cut {
+  std::vector<int> order;
+  int64_t split = 0;  // bit mask of axes
+  int chunks = 1;
+  int per_rank = 1;   // chunks that a rank holds
+  bool whole() const { return chunks == per_rank; }
+  // A rank's chunks stand side by side.
+  bool contiguous = true;
+};
+Cut CutOf(const Mesh& mesh, const Placements& on, int dim);
+// The numbers of the chunks that `rank` holds, ascending.
+std::vector<int> ChunksOf(const Mesh& mesh, const Cut& cut, int rank);
+// Chunk `i` of `chunks` of live rows begins here; chunks differ by one row at most, some may be empty.
+inline int64_t ChunkBegin(int64_t rows, int i, int chunks) { return rows * i / chunks; }
+
 // A feature axis that ranks may cut, and who owns which of its leaves.
 // kv heads follow the query heads that read them: their owners overlap where a kv head serves query
 // heads on two ranks (docs/numerics.md 4).
@@ -67,13 +92,19 @@ struct AxisTable {
   friend bool operator==(const AxisTable&, const AxisTable&) = default;
 };
 
-// The leaves of tables[table] on `rank` of `ranks`, and the elements that they cover.
-LeafRange OwnedLeaves(const std::vector<AxisTable>& tables, int table, int rank, int ranks);
 struct ElementRange {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t size() const { return end - begin; }
+  friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
-ElementRange OwnedElements(const std::vector<AxisTable>& tables, int table, int rank, int ranks);
+// The leaves of tables[table] that place `place` of `places` owns, and the elements that they cover.
+LeafRange OwnedLeaves(const std::vector<AxisTable>& tables, int table, int place, int places);
+ElementRange OwnedElements(const std::vector<AxisTable>& tables, int table, int place, int places);
+
+// An axis without a leaf table (nothing is reduced over it) is cut between blocks of this many elements:
+// whole panels of packed weights, whole blocks of quantised rows.
+inline constexpr int64_t kEvenBlock = 32;
+ElementRange EvenElements(int64_t n, int place, int places);
 
 }  // namespace weft::graph

@@ -38,7 +38,9 @@ class AxisRules {
       return Broken("V9", g_, node_, node_.out[0], "a word of intention in a placed graph");
     }
     if (rule == PlaceRule::kMatmul) return Matmul();
-    if (rule == PlaceRule::kEmbed) return std::vector<Placement>(1, Placement::R());
+    if (rule == PlaceRule::kEmbed) {
+      return std::vector<Placement>(1, OnAxis(0) ? Placement::S(0, Order()) : Placement::R());
+    }
     const std::vector<ValueId> operands = PlacedOperands(node_);
     const Placement first = At(operands[0]);
     for (ValueId id : operands) {
@@ -59,6 +61,7 @@ class AxisRules {
         if (first.partial()) return refuse("R or S");
         return same(first);
       case PlaceRule::kTokenwise:
+        WEFT_RETURN_IF_ERROR(WholeGain());
         if (node_.op == Op::kRmsNorm && first.sharded_on(1) && CutBetweenGroups()) return same(first);
         if (first.partial() || first.sharded_on(1)) return refuse("R or S(0)");
         return same(first);
@@ -80,8 +83,8 @@ class AxisRules {
         return same(Placement::P());
       default: break;
     }
-    // Exchanges, on the axes that they act on.
-    if (((node_.IntOr("axes", -1) >> axis_) & 1) == 0) return same(first);
+    // Exchanges and slices, on the axes that they act on.
+    if (!OnAxis(-1)) return same(first);
     switch (rule) {
       case PlaceRule::kAllReduce:
         WEFT_RETURN_IF_ERROR(WholeBias());
@@ -90,20 +93,27 @@ class AxisRules {
       case PlaceRule::kReduceScatter:
         WEFT_RETURN_IF_ERROR(WholeBias());
         if (!first.partial()) return refuse("P");
-        return same(Placement::S(0, static_cast<int>(node_.IntOr("order", 0))));
+        return same(Placement::S(0, Order()));
+      case PlaceRule::kSliceRows:
+        if (!first.replicated()) return refuse("R");
+        return same(Placement::S(0, Order()));
       case PlaceRule::kAllGather:
         if (!first.sharded()) return refuse("S");
         return same(Placement::R());
       case PlaceRule::kAllToAll: {
         const int to = static_cast<int>(node_.Int("to_dim"));
         if (!first.sharded() || first.sharded_on(to)) return refuse("S on another dim than the target");
-        return same(Placement::S(to, static_cast<int>(node_.IntOr("order", 0))));
+        return same(Placement::S(to, Order()));
       }
       default: return Broken("V9", g_, node_, x, "no rule");
     }
   }
 
  private:
+  bool OnAxis(int64_t otherwise) const { return (node_.IntOr("axes", otherwise) >> axis_ & 1) != 0; }
+  // Axes cut in the mesh's order unless a node says otherwise.
+  int Order() const { return static_cast<int>(node_.IntOr("order", static_cast<int64_t>(axis_))); }
+
   // A norm per head stands where heads are cut between ranks, never inside one. A single head (the
   // one key head of a multi-query model) is whole on every rank that has it.
   bool CutBetweenGroups() const {
@@ -120,6 +130,12 @@ class AxisRules {
     return Broken("V5", g_, node_, node_.in[1], "the bias of a tree is whole");
   }
 
+  Status WholeGain() const {
+    const size_t at = node_.op == Op::kAddRmsNorm ? 2 : 1;
+    if (node_.in.size() <= at || At(node_.in[at]).replicated()) return Status::Ok();
+    return Broken("V5", g_, node_, node_.in[at], "the gain of a norm is whole");
+  }
+
   const Placement& At(ValueId id) const { return g_.value(id).on[axis_]; }
 
   Result<std::vector<Placement>> Matmul() const {
@@ -131,7 +147,7 @@ class AxisRules {
       const ValueId bias = operands.biases[i];
       if (x.replicated() && w.sharded_on(0)) {
         out.push_back(Placement::S(1, w.order));
-      } else if (x.sharded_on(1) && w.sharded_on(1)) {
+      } else if (x.sharded_on(1) && w.sharded_on(1) && x.order == w.order) {
         const bool whole = node_.Has("finish");
         if (whole && g_.mesh.axes[axis_].size != 1) {
           return Broken("V6", g_, node_, operands.x, "a product is finished by one rank of several");
@@ -178,8 +194,28 @@ Status CheckSource(const Graph& g, const Value& v) {
     if (p.replicated()) continue;
     if (v.kind == ValueKind::kInput) return wrong("V7", "an input of a step is whole");
     if (v.kind == ValueKind::kTemp) continue;
-    if (p.partial() || p.dim < 0 || p.dim >= static_cast<int>(v.dims.size()) || v.dims[p.dim].table < 0) {
-      return wrong("V7", "cut where it has no leaf table");
+    if (p.partial() || p.dim < 0 || p.dim >= static_cast<int>(v.dims.size())) return wrong("V7", "cut where it has no axis");
+    // Over a weight's outputs nothing is reduced, so they may be cut between any two blocks.
+    const bool outputs = v.kind == ValueKind::kParam && p.dim == 0;
+    if (v.dims[p.dim].table < 0 && !outputs) return wrong("V7", "cut where it has no leaf table");
+  }
+  return Status::Ok();
+}
+
+// Axes that cut one dimension have an order, and features are cut between neighbours: only rows may lie
+// in several pieces on a rank.
+Status CheckCuts(const Graph& g, const Value& v) {
+  for (size_t d = 0; d < v.dims.size(); ++d) {
+    int64_t orders = 0;
+    for (const Placement& p : v.on) {
+      if (!p.sharded_on(static_cast<int>(d))) continue;
+      if (p.order < 0 || p.order >= static_cast<int>(v.on.size()) || (orders >> p.order & 1) != 0) {
+        return Status::Internal("V6: value '{}' ({}): two axes cut it in one place of the order", v.name, ToString(v.on));
+      }
+      orders |= int64_t{1} << p.order;
+    }
+    if (v.dims[d].sym == Sym::kConst && !CutOf(g.mesh, v.on, static_cast<int>(d)).contiguous) {
+      return Status::Internal("V6: value '{}' ({}): features are cut by the major axes first", v.name, ToString(v.on));
     }
   }
   return Status::Ok();
@@ -220,6 +256,7 @@ Status Verify(const Graph& g) {
     made[i] = v.kind == ValueKind::kInput || v.kind == ValueKind::kParam ||
               (v.kind == ValueKind::kState && !produced);
     if (made[i] || produced) WEFT_RETURN_IF_ERROR(CheckSource(g, v));
+    if (g.placed() && (made[i] || produced)) WEFT_RETURN_IF_ERROR(CheckCuts(g, v));
   }
   std::vector<bool> overwritten(g.values.size(), false);  // states
   for (const Node& node : g.nodes) {

@@ -27,11 +27,13 @@ Arity ArityOf(Op op) {
     case Op::kAttention: return {3, 3, 1};
     case Op::kGatherRows: return {2, 2, 1};
     case Op::kArgmax: case Op::kSample: case Op::kHashLogits: return {1, 1, 1};
-    case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax: return {1, 1, 1};
+    case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax: return {1, 1, 1};
     case Op::kCount: break;
   }
   return {0, 0, 0};
 }
+
+bool Moves(Op op) { return op == Op::kSliceRows || op == Op::kAllGather || op == Op::kAllToAll; }
 
 bool IsLinear(Op op) {
   return op == Op::kColumnLinear || op == Op::kRowLinear || op == Op::kLmHead || op == Op::kMatmul;
@@ -103,7 +105,7 @@ class Shapes {
       case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter:
         WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
         return in.size() == 2 ? Bias(in[1], Dims(out[0])[1]) : Status::Ok();
-      case Op::kQuantise: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
+      case Op::kQuantise: case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
         return Same(in[0], out[0]);
       case Op::kEmbedding: case Op::kEmbed:
         if (Dims(in[1]).size() != 2) return Wrong(in[1], "a table is [V,H]");
@@ -215,7 +217,8 @@ Status CheckTypes(const Graph& g, const Node& node) {
   };
   for (ValueId id : node.out) {
     const Value& v = g.value(id);
-    if (v.int8_rows != (node.op == Op::kQuantise)) return wrong(id, "int8 rows by quantise alone");
+    const bool moved = Moves(node.op) && g.value(node.in[0]).int8_rows;
+    if (v.int8_rows != (node.op == Op::kQuantise || moved)) return wrong(id, "int8 rows by quantise alone");
     if (v.pairs != (node.op == Op::kArgmax || node.op == Op::kPairMax)) return wrong(id, "pairs by argmax alone");
   }
   switch (node.op) {
@@ -257,7 +260,7 @@ Status CheckTypes(const Graph& g, const Node& node) {
     case Op::kArgmax: case Op::kSample: case Op::kHashLogits:
       if (!plain(node.in[0]) || g.value(node.in[0]).dtype != DType::kF32) return wrong(node.in[0], "float32 logits");
       return Status::Ok();
-    case Op::kGatherRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
+    case Op::kGatherRows: case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
       if (g.value(node.in[0]).dtype != g.value(node.out[0]).dtype) return wrong(node.out[0], "the operand's dtype");
       return Status::Ok();
     default: return Status::Ok();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "plan/local_rows.h"
 
 namespace weft::plan {
 
@@ -36,8 +37,9 @@ int InPlaceOperand(Op op) {
   }
 }
 
-int64_t BytesOfValue(const Graph& g, ValueId id, int64_t rows, int rank) {
+int64_t BytesOfValue(const Graph& g, ValueId id, int64_t rows_max, int rank) {
   const Value& v = g.value(id);
+  const int64_t rows = RowCapacity(g, id, rows_max);
   const int64_t width = LocalWidth(g, v, rank);
   if (v.pairs) return rows * 12;
   if (v.int8_rows) return rows * (width + width / 32 * 8);

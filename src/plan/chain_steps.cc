@@ -76,7 +76,7 @@ void ChainSteps(Plan& plan, int32_t each_rows_max) {
       if (it != unshared.end() && (!heads || it->second != step.heads_of)) step.wait = Wait::kRank;
     }
     // An exchange reads what peers made; that is never covered by a wait inside the rank.
-    if (IsExchange(node.op) && g.mesh.ranks() > 1) step.wait = Wait::kGroup;
+    if (GroupSizeOf(g, node) > 1) step.wait = Wait::kGroup;
     if (step.wait != Wait::kNone) unshared.clear();
     for (ValueId id : node.out) {
       if (g.value(id).kind == ValueKind::kTemp) {

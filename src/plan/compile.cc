@@ -9,8 +9,10 @@
 #include "plan/arena_layout.h"
 #include "plan/chain_steps.h"
 #include "plan/fingerprint.h"
+#include "plan/local_rows.h"
 #include "plan/plan.h"
 #include "plan/verify.h"
+#include "plan/wire_bytes.h"
 
 namespace weft::plan {
 
@@ -27,19 +29,13 @@ int Plan::waits(Wait kind) const {
 
 int64_t LocalWidth(const Graph& g, const Value& value, int rank) {
   if (value.dims.size() < 2) return 1;
-  const size_t last = value.dims.size() - 1;
-  const graph::Dim& dim = value.dims[last];
-  bool cut = false;
-  for (const graph::Placement& p : value.on) cut = cut || p.sharded_on(static_cast<int>(last));
-  if (!cut || dim.table < 0) return dim.n;
-  return OwnedElements(g.tables, dim.table, rank, g.mesh.ranks()).size();
+  return ElementsOf(g, value, static_cast<int>(value.dims.size()) - 1, rank).size();
 }
 
 KLeaves LeavesOf(const Graph& g, ValueId weight, int rank) {
   const Value& w = g.value(weight);
-  const graph::Dim& k = w.dims[1];
-  if (k.table < 0) return {nullptr, {0, 1}};
-  return {&g.tables[k.table].leaves, OwnedLeaves(g.tables, k.table, rank, g.mesh.ranks())};
+  if (w.dims[1].table < 0) return {nullptr, {0, 1}};
+  return {&g.tables[w.dims[1].table].leaves, graph::LeavesOf(g, w, 1, rank)};
 }
 
 namespace {
@@ -48,23 +44,20 @@ int64_t ElementBytes(const Value& v) {
   return v.pairs ? 12 : v.int8_rows ? 1 : FactsOf(v.dtype).block_bytes;
 }
 
-int PartialsOf(const Graph& g, const graph::Uses& uses, ValueId roots, int rank) {
-  const int producer = uses.ProducerOf(roots);
-  WEFT_CHECK(producer >= 0 && g.nodes[producer].op == Op::kMatmul, "{} is no matmul's",
-             g.value(roots).name);
-  const KLeaves leaves = LeavesOf(g, g.nodes[producer].in[1], rank);
-  if (leaves.table == nullptr) return 1;
-  return static_cast<int>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
-}
+// The part of the live rows that one rank has, as a multiple of `whole`.
+int64_t ShareOf(const LocalRows& rows, int64_t whole) { return whole * rows.pieces() / rows.chunks(); }
 
-Cost CostOf(const Graph& g, const graph::Uses& uses, const Node& node, Step* step) {
+Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
   Cost cost;
   const int ranks = g.mesh.ranks();
   if (node.op == Op::kMatmul) {
+    const LocalRows rows(g, g.value(node.out[0]), 0);
     for (ValueId w : OperandsOf(node).weights) {
       const Value& v = g.value(w);
-      cost.weight_bytes += BytesOf(v.dtype, v.dims[0].n * v.dims[1].n);
-      cost.row_flops += 2 * v.dims[0].n * v.dims[1].n;
+      int64_t elements = 0;
+      for (int r = 0; r < ranks; ++r) elements += ElementsOf(g, v, 0, r).size() * ElementsOf(g, v, 1, r).size();
+      cost.weight_bytes += BytesOf(v.dtype, elements);
+      cost.row_flops += ShareOf(rows, 2 * elements);
     }
   }
   for (const auto& ids : {node.in, node.out}) {
@@ -73,21 +66,18 @@ Cost CostOf(const Graph& g, const graph::Uses& uses, const Node& node, Step* ste
       if (v.kind == graph::ValueKind::kParam || v.kind == graph::ValueKind::kState ||
           v.dims.size() < 2)
         continue;
-      for (int r = 0; r < ranks; ++r) cost.row_bytes += LocalWidth(g, v, r) * ElementBytes(v);
+      const LocalRows rows(g, v, 0);
+      int64_t bytes = 0;
+      for (int r = 0; r < ranks; ++r) bytes += LocalWidth(g, v, r) * ElementBytes(v);
+      cost.row_bytes += ShareOf(rows, bytes);
     }
   }
   if (IsExchange(node.op)) {
-    // Everybody reads what the others hold: fp32 roots, rounded values, or pairs.
-    const Value& x = g.value(node.in[0]);
-    for (int r = 0; r < ranks; ++r) {
-      int64_t held = LocalWidth(g, x, r) * ElementBytes(x);
-      if (node.op == Op::kAllReduce || node.op == Op::kReduceScatter) {
-        const int partials = PartialsOf(g, uses, node.in[0], r);
-        step->partials = std::max(step->partials, partials);
-        held *= partials;
-      }
-      cost.row_wire_bytes += held * (ranks - 1);
+    if (node.op == Op::kAllReduce || node.op == Op::kReduceScatter) {
+      for (int r = 0; r < ranks; ++r) step->partials = std::max(step->partials, RootsOnRank(g, node.in[0], r));
     }
+    // Of uneven rows the average, rounded up; WireBytes() is exact.
+    cost.row_wire_bytes = (DirectWireBytes(g, node, rows_max) + rows_max - 1) / rows_max;
   }
   return cost;
 }
@@ -100,11 +90,12 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   plan.bucket = bucket;
   plan.target = target.name();
   plan.workers_per_rank = target.workers_per_rank();
+  plan.schedule = options.schedule;
+  plan.schedule_note = options.schedule_note;
   graph::PassContext context{placed.mesh.ranks(), bucket.rows_max, options.switches};
   WEFT_ASSIGN_OR_RETURN(graph::PassRun run, RunPasses(placed, context, options.eager));
   plan.graph = std::move(run.graph);
   plan.passes = std::move(run.reports);
-  const graph::Uses uses(plan.graph);
   plan.steps.reserve(plan.graph.nodes.size());
   for (size_t n = 0; n < plan.graph.nodes.size(); ++n) {
     const Node& node = plan.graph.nodes[n];
@@ -121,7 +112,7 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
     step.impl = std::move(choice.impl);
     step.refused = std::move(choice.refused);
     step.phases = choice.phases;
-    step.cost = CostOf(plan.graph, uses, node, &step);
+    step.cost = CostOf(plan.graph, node, &step, bucket.rows_max);
     if (choice.row_wire_bytes >= 0) step.cost.row_wire_bytes = choice.row_wire_bytes;
     plan.steps.push_back(std::move(step));
   }

@@ -63,7 +63,7 @@ WorkerHeads HeadsOf(const Plan& plan, const Step& step, int rank, int worker) {
   const int64_t head_dim = attention.Int("head_dim"), group = attention.Int("group");
   const int64_t kv_heads = KvHeads(g, attention, rank);
   const graph::Value& q = g.value(attention.in[0]);
-  const graph::ElementRange own = OwnedElements(g.tables, q.dims[1].table, rank, g.mesh.ranks());
+  const graph::ElementRange own = ElementsOf(g, q, 1, rank);
   const int64_t q_first = own.begin / head_dim, q_last = own.end / head_dim;
   WorkerHeads out;
   out.kv_begin = kv_heads * worker / plan.workers_per_rank;

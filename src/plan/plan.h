@@ -74,6 +74,8 @@ struct Plan {
   Bucket bucket;
   std::string target;
   int workers_per_rank = 1;
+  std::string schedule = "plain";  // of the exchanges (schedule.h)
+  std::string schedule_note;       // why it is not what was asked for, "" if it is
   graph::Graph graph;
   std::vector<graph::PassReport> passes;
   std::vector<Step> steps;
@@ -97,6 +99,7 @@ KLeaves LeavesOf(const graph::Graph& graph, graph::ValueId weight, int rank);
 struct CompileOptions {
   bool eager = false;  // no pass, no chaining
   std::map<std::string, graph::Switch, std::less<>> switches;
+  std::string schedule = "plain", schedule_note;  // for the plan's text
 };
 
 // Errors: kUnsupported when no implementation takes an op (with every refusal), kInternal when a

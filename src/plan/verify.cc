@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "plan/local_rows.h"
+
 namespace weft::plan {
 
 using graph::Graph;
@@ -43,7 +45,7 @@ class Checker {
                             NameOf(g_.nodes[step].op), g_.nodes[step].layer,
                             id == kNoId ? "-" : g_.value(id).name, why);
   }
-  bool Crosses(size_t step) const { return IsExchange(g_.nodes[step].op) && g_.mesh.ranks() > 1; }
+  bool Crosses(size_t step) const { return GroupSizeOf(g_, g_.nodes[step]) > 1; }
 
   Status Order() const {
     if (p_.steps.size() != g_.nodes.size() || p_.layouts.size() != g_.values.size()) {
@@ -160,11 +162,11 @@ class Checker {
             row *= std::max<int64_t>(
                 1, static_cast<int64_t>(MaximalSubtrees(k.table->count(), k.range).size()));
         }
-        bytes += row;
+        bytes += row * RowCapacity(g_, id, p_.bucket.rows_max);
       }
       most = std::max(most, bytes);
     }
-    return most * p_.bucket.rows_max;
+    return most;
   }
 
   // Memory that is made once and handed on: a matmul's outputs side by side, and what stands in

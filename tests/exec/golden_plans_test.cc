@@ -4,11 +4,14 @@
 //   WEFT_UPDATE_PLANS=1 weft_exec_test --gtest_filter='*GoldenPlans*'     writes them anew
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "exec/cpu_target.h"
 #include "graph/builder.h"
 #include "graph/passes/pass.h"
 #include "models/model.h"
 #include "plan/plan.h"
+#include "plan/schedule.h"
 #include "support/golden_text.h"
 #include "support/sparse_checkpoint.h"
 
@@ -40,8 +43,8 @@ support::SparseCheckpoint Tiny(const std::string& name) {
 
 class PlanPrinter {
  public:
-  PlanPrinter(const io::Checkpoint& checkpoint, int ranks)
-      : checkpoint_(checkpoint), ranks_(ranks), target_(Options(ranks)) {}
+  PlanPrinter(const io::Checkpoint& checkpoint, int ranks, plan::ScheduleConfig schedule = {})
+      : checkpoint_(checkpoint), ranks_(ranks), schedule_(schedule), target_(Options(ranks)) {}
 
   std::string Body(const char* what, int32_t rows) const {
     auto graph = Model().build_body(checkpoint_, {});
@@ -68,15 +71,21 @@ class PlanPrinter {
   }
   std::string Text(const char* what, Result<graph::Graph> graph, const Bucket& bucket) const {
     if (!graph.ok()) return graph.status().message();
-    auto placed = graph::InsertCollectives(graph::Expand(*graph, {}), graph::Mesh::Tp(ranks_));
+    const plan::BucketSchedule schedule = plan::ScheduleFor(schedule_, ranks_, bucket);
+    auto placed = graph::InsertCollectives(graph::Expand(*graph, {}), schedule.mesh);
     if (!placed.ok()) return placed.status().message();
-    auto plan = plan::Compile(*placed, bucket, target_, {});
+    plan::CompileOptions options;
+    options.switches = schedule.switches;
+    options.schedule = NameOf(schedule.schedule);
+    options.schedule_note = schedule.reason;
+    auto plan = plan::Compile(*placed, bucket, target_, options);
     if (!plan.ok()) return plan.status().message();
     return fmt::format("== {}\n{}fingerprint {:016x}\n", what, Print(*plan), plan->fingerprint);
   }
 
   const io::Checkpoint& checkpoint_;
   int ranks_;
+  plan::ScheduleConfig schedule_;
   CpuTarget target_;
 };
 
@@ -95,6 +104,24 @@ TEST(GoldenPlans, AreTheOnesUnderReview) {
                                print.Head("head:4, sampled", 4, HeadMode::kSample, false);
       support::ExpectGolden(fmt::format("plans/{}.tp{}.txt", model, ranks), text);
     }
+  }
+}
+
+// Each schedule before and after: what it puts in place of the two all-reduces of a layer.
+TEST(GoldenPlans, OfSchedulesAreTheOnesUnderReview) {
+  const support::SparseCheckpoint checkpoint = SmolLm2();
+  ASSERT_NE(checkpoint.file, nullptr);
+  for (const plan::Schedule schedule : plan::kSchedules) {
+    plan::ScheduleConfig config;
+    config.schedule = schedule;
+    config.otp = 2;
+    config.fc1_min_tokens = 512;
+    config.sp_min_tokens = 512;
+    std::string name(NameOf(schedule));
+    std::replace(name.begin(), name.end(), '+', '_');
+    const PlanPrinter print(*checkpoint, 4, config);
+    support::ExpectGolden(fmt::format("plans/smollm2_two_layers.tp4.{}.txt", name),
+                          print.Body("decode:1", 1) + print.Body("prefill:512", 512));
   }
 }
 

@@ -98,6 +98,7 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kEmbed, "R0", "R"}, {Op::kEmbed, "RR", "R"},
       {Op::kGatherRows, "RR", "R"}, {Op::kGatherRows, "0R", "V6"}, {Op::kGatherRows, "1R", "V6"}, {Op::kGatherRows, "PR", "V6"},
       {Op::kArgmax, "1", "P"}, {Op::kArgmax, "R", "R"}, {Op::kArgmax, "P", "V6"}, {Op::kArgmax, "0", "V6"},
+      {Op::kEmbed, "R0", "0", {{"axes", int64_t{1}}}}, {Op::kEmbed, "R0", "R", {{"axes", int64_t{2}}}},
       {Op::kSample, "R", "R"}, {Op::kSample, "1", "V6"}, {Op::kHashLogits, "R", "R"}, {Op::kHashLogits, "1", "V6"},
       // reductions
       {Op::kFinish, "P", "V6"}, {Op::kFinish, "R", "R"}, {Op::kFinish, "1", "V6"}, {Op::kFinish, "R0", "V5"},
@@ -105,6 +106,8 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kReduceScatter, "P", "0"}, {Op::kReduceScatter, "R", "V6"}, {Op::kReduceScatter, "P0", "V5"},
       {Op::kPairMax, "P", "R"}, {Op::kPairMax, "R", "V6"},
       // movements, on the axes that they are told
+      {Op::kSliceRows, "R", "0"}, {Op::kSliceRows, "0", "V6"}, {Op::kSliceRows, "1", "V6"}, {Op::kSliceRows, "P", "V6"},
+      {Op::kSliceRows, "R", "R", {{"axes", int64_t{2}}}},
       {Op::kAllGather, "1", "R"}, {Op::kAllGather, "0", "R"}, {Op::kAllGather, "P", "V6"}, {Op::kAllGather, "R", "V6"},
       {Op::kAllGather, "1", "1", {{"axes", int64_t{2}}}},
       {Op::kAllToAll, "1", "0", {{"to_dim", int64_t{0}}}}, {Op::kAllToAll, "0", "1", {{"to_dim", int64_t{1}}}},

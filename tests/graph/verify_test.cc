@@ -66,7 +66,12 @@ std::vector<WrongRewrite> WrongRewrites() {
        }, "finished by one rank of several"},
       {"V7", "a recorded placement", [](Graph& g) { g.value(NodeOf(g, Op::kEmbed).out[0]).on = {Placement::S(0)}; }, "the rule gives R"},
       {"V7", "an input in parts", [](Graph& g) { g.value(g.Find("positions")).on = {Placement::P()}; }, "'positions'"},
-      {"V7", "a gain cut without leaves", [](Graph& g) { g.value(g.Find("l0.norm1")).on = {Placement::S(0)}; }, "no leaf table"},
+      {"V5", "a gain in parts", [](Graph& g) { g.value(g.Find("l0.norm1")).on = {Placement::S(0)}; }, "the gain of a norm is whole"},
+      {"V6", "two axes in one place of the order", [](Graph& g) {
+         g.mesh = Mesh{{{"otp", 1}, {"odp", 2}}};
+         for (Value& v : g.values) v.on = {v.on[0], v.on[0]};
+       }, "one place of the order"},
+      {"V7", "a sum over a cut without leaves", [](Graph& g) { g.value(NodeOf(g, Op::kMatmul).in[1]).on = {Placement::S(1)}; }, "no leaf table"},
       {"V8", "two writers of a version", [](Graph& g) { NodeOf(g, Op::kKvWrite, 1).in[0] = NodeOf(g, Op::kKvWrite, 0).in[0]; }, "has a writer already"},
       {"V8", "a late reader of a version", [](Graph& g) { NodeOf(g, Op::kAttention).in[1] = NodeOf(g, Op::kKvWrite).in[0]; }, "written over"},
       {"V8", "an effect that makes no state", [](Graph& g) { g.value(NodeOf(g, Op::kKvWrite).out[0]).kind = ValueKind::kTemp; }, "kv.0'"},

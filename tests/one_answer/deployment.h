@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/rng.h"
 #include "engine/engine_impl.h"
+#include "plan/wire_bytes.h"
 #include "support/checkpoints.h"
 
 namespace weft::one_answer {
@@ -68,7 +69,7 @@ class Watched final : public plan::Executor {
       ++causes_.planned_calls[name];
       // Shares of other methods are whole blocks of 64 columns, so theirs are not even per row.
       if (step.impl != "direct") causes_.uneven.insert(name);
-      causes_.planned_bytes[name] += step.cost.row_wire_bytes * rows;
+      causes_.planned_bytes[name] += plan::WireBytes(plan, step, rows);
     }
   }
 

@@ -223,6 +223,118 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
   }
 }
 
+// ---- Communication schedules ------------------------------------------------------------------------
+
+struct ScheduleCell {
+  plan::Schedule schedule;
+  int otp = 1;
+  std::string Name() const {
+    const bool fc2 = schedule == plan::Schedule::kFc2 || schedule == plan::Schedule::kFc1Fc2;
+    return std::string(plan::NameOf(schedule)) + (fc2 ? "/" + std::to_string(otp) : "");
+  }
+  plan::ScheduleConfig Config() const {
+    plan::ScheduleConfig c;
+    c.schedule = schedule;
+    c.otp = otp;
+    c.sp_min_tokens = c.fc1_min_tokens = 1;  // at every row count, also where it does not pay
+    return c;
+  }
+};
+
+// Every schedule on this many ranks, FlashComm2 over every divisor.
+std::vector<ScheduleCell> SchedulesOn(int ranks) {
+  std::vector<ScheduleCell> cells{{plan::Schedule::kSp}, {plan::Schedule::kFc1}, {plan::Schedule::kGather}};
+  for (int otp = 1; otp < ranks; ++otp) {
+    if (ranks % otp != 0) continue;
+    cells.push_back({plan::Schedule::kFc2, otp});
+    cells.push_back({plan::Schedule::kFc1Fc2, otp});
+  }
+  return cells;
+}
+
+// The collectives that a schedule is known for are in its plans, and those that it replaces are not.
+void ExpectCollectivesOf(plan::Schedule schedule, const plan::Plan& plan) {
+  std::map<graph::Op, int> count;
+  for (const graph::Node& node : plan.graph.nodes) ++count[node.op];
+  const bool rows = schedule == plan::Schedule::kSp || schedule == plan::Schedule::kFc1 || schedule == plan::Schedule::kFc1Fc2;
+  const bool fc2 = schedule == plan::Schedule::kFc2 || schedule == plan::Schedule::kFc1Fc2;
+  const bool gather = schedule == plan::Schedule::kGather;
+  EXPECT_EQ(count[graph::Op::kAllReduce] > 0, !rows && !gather);
+  EXPECT_EQ(count[graph::Op::kReduceScatter] > 0, rows || fc2);
+  EXPECT_EQ(count[graph::Op::kAllToAll] > 0, fc2);
+  EXPECT_EQ(count[graph::Op::kAllGather] > 0, rows || gather || fc2);
+}
+
+TEST_P(OneAnswer, OverSchedules) {
+  const TestModel& model = ModelAt(GetParam());
+  std::vector<int> sizes{2, 3, 4, 6};
+  if (Real() && !Full()) sizes = {2, 3};
+  if (Full()) sizes.push_back(8);
+  for (int ranks : sizes) {
+    Line line(model, "tp=" + std::to_string(ranks));
+    for (const ScheduleCell& cell : SchedulesOn(ranks)) {
+      ExecConfig config = model.Config(ranks);
+      config.schedule = cell.Config();
+      const auto executor = support::MakeExecutor(*model.checkpoint, config);
+      ASSERT_NE(executor, nullptr);
+      ExpectCollectivesOf(cell.schedule, exec::InstanceOf(*executor).body_plan(1));
+      ExpectCollectivesOf(cell.schedule, exec::InstanceOf(*executor).body_plan(128));
+      Causes causes;
+      const plan::FabricCounts before = executor->fabric_counts();
+      const Answers answers = Ask(*executor, model.prompts, {.together = true, .budget = ranks == 3 ? 16 : 0}, &causes);
+      line.Cell(cell.Name(), Difference(answers, model.greedy));
+      ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
+      EXPECT_GE(causes.segments_max, ranks == 3 ? 2 : 8);
+      ExpectWorkOfOwners(exec::InstanceOf(*executor), ranks);
+    }
+  }
+}
+
+// Prefills of the lengths at which upstream's thresholds turn, with those thresholds: a schedule is taken
+// from its row count on and not below it.
+TEST_P(OneAnswer, OverSchedulesAtTheirThresholds) {
+  if (Real() && !Full()) GTEST_SKIP() << "a thousand tokens on the real model; WEFT_P1=full";
+  const TestModel& model = ModelAt(GetParam());
+  std::vector<Prompt> prompts;
+  Rng rng(7);
+  for (const int length : {1, 2, 7, 64, 999, 1000, 1001, 1024}) {
+    Prompt p{.name = "len" + std::to_string(length), .max_tokens = 2};
+    for (int i = 0; i < length; ++i) p.ids.push_back(static_cast<int32_t>(rng.Below(model.checkpoint->config().vocab_size)));
+    prompts.push_back(std::move(p));
+  }
+  const auto with = [&](int ranks, const plan::ScheduleConfig& schedule) {
+    ExecConfig config = model.Config(ranks);
+    config.tokens_max = config.positions_max = 1040;
+    if (model.checkpoint->config().max_position < config.positions_max) config.positions_max = 0;
+    config.schedule = schedule;
+    return support::MakeExecutor(*model.checkpoint, config);
+  };
+  if (model.checkpoint->config().max_position < 1030) GTEST_SKIP() << "its positions end before";
+  const auto one = with(1, {});
+  ASSERT_NE(one, nullptr);
+  const Answers expected = Ask(*one, prompts, {}, nullptr);
+  Line line(model, "tp=2 prefill 1..1024");
+  for (const plan::Schedule schedule : {plan::Schedule::kSp, plan::Schedule::kFc1, plan::Schedule::kFc1Fc2}) {
+    plan::ScheduleConfig config;
+    config.schedule = schedule;
+    const auto executor = with(2, config);
+    ASSERT_NE(executor, nullptr);
+    const exec::ModelInstance& instance = exec::InstanceOf(*executor);
+    const auto scatters = [&](int32_t rows) {
+      int count = 0;
+      for (const graph::Node& n : instance.body_plan(rows).graph.nodes) {
+        if (n.op == graph::Op::kReduceScatter && n.layer.ends_with("mlp")) ++count;
+      }
+      return count;
+    };
+    EXPECT_EQ(scatters(999), 0);
+    EXPECT_EQ(scatters(1000) > 0, schedule == plan::Schedule::kSp);
+    EXPECT_GT(scatters(1001), 0);
+    EXPECT_GT(scatters(1024), 0);
+    line.Cell(std::string(plan::NameOf(schedule)), Difference(Ask(*executor, prompts, {}, nullptr), expected));
+  }
+}
+
 // Sixteen virtual ranks: more than most axes have leaves.
 TEST_P(OneAnswer, OnSixteenVirtualRanks) {
   if (Real() && !Full()) GTEST_SKIP() << "minutes in plain loops; WEFT_P1=full";
@@ -235,6 +347,12 @@ TEST_P(OneAnswer, OnSixteenVirtualRanks) {
   line.Cell("reference", Difference(Ask(*executor, model.prompts, {.together = true}, nullptr),
                                     model.greedy));
   ExpectWorkOfOwners(exec::InstanceOf(*executor), 16);
+  for (const ScheduleCell& cell : SchedulesOn(16)) {
+    config.schedule = cell.Config();
+    const auto other = support::MakeExecutor(*model.checkpoint, config);
+    ASSERT_NE(other, nullptr);
+    line.Cell(cell.Name(), Difference(Ask(*other, model.prompts, {.together = true}, nullptr), model.greedy));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, OneAnswer, ::testing::ValuesIn(support::TinyCheckpoints()),

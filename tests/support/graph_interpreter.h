@@ -68,6 +68,7 @@ class Interpreter {
           const Local& x = values_[id][r];
           if (g_.value(id).pairs || g_.value(id).dims.size() != 2 || g_.value(id).kind == graph::ValueKind::kState) continue;
           if (x.cols != Range(id, 1, r).size()) return Malformed(node, "a rank holds another width than placed");
+          if (x.rows != static_cast<int64_t>(Rows(id, LiveRows(id), r).size())) return Malformed(node, "a rank holds other rows than placed");
         }
       }
       if (node.op == Op::kKvWrite) result["state " + FirstName(node.in[0])] = values_[node.out[0]];
@@ -77,17 +78,27 @@ class Interpreter {
   }
 
   // The elements of dim `d` that a rank holds.
-  ElementRange Range(ValueId id, int d, int rank) const {
+  ElementRange Range(ValueId id, int d, int rank) const { return ElementsOf(g_, g_.value(id), d, rank); }
+
+  // The numbers of the rows that a rank holds, of `rows` live ones.
+  std::vector<int64_t> Rows(ValueId id, int64_t rows, int rank) const {
+    std::vector<int64_t> mine;
     const Value& v = g_.value(id);
-    bool cut = false;
-    for (const graph::Placement& p : v.on) cut = cut || p.sharded_on(d);
-    if (!cut || v.dims[d].table < 0) return {0, v.dims[d].n};
-    return OwnedElements(g_.tables, v.dims[d].table, rank, ranks_);
+    const graph::Cut cut = v.on.empty() ? graph::Cut{} : CutOf(g_.mesh, v.on, 0);
+    const std::vector<int> chunks = v.on.empty() ? std::vector<int>{0} : ChunksOf(g_.mesh, cut, rank);
+    for (int c : chunks) {
+      for (int64_t t = graph::ChunkBegin(rows, c, cut.chunks); t < graph::ChunkBegin(rows, c + 1, cut.chunks); ++t) mine.push_back(t);
+    }
+    return mine;
   }
 
   const std::vector<Local>& at(ValueId id) const { return values_[id]; }
 
  private:
+  int64_t LiveRows(ValueId id) const {
+    return static_cast<int64_t>(g_.value(id).dims[0].sym == graph::Sym::kHeadRows ? step_.head_rows.size() : step_.ids.size());
+  }
+
   static Status Malformed(const Node& node, std::string_view why) {
     return Status::Invalid("{} at {}: {}", NameOf(node.op), node.layer, why);
   }
@@ -158,12 +169,14 @@ class Interpreter {
     const auto y_value = [&](size_t i) -> const Value& { return g_.value(node.out[i]); };
     switch (node.op) {
       case Op::kMatmul: return Matmul(node, rank);
-      case Op::kFinish: return Finish(node, rank, {rank, rank + 1});
-      case Op::kAllReduce: return Finish(node, rank, {0, ranks_});
+      case Op::kFinish: return Finish(node, rank, {rank});
+      case Op::kAllReduce: case Op::kReduceScatter: return Finish(node, rank, GroupOf(g_, node, rank));
       case Op::kEmbed: {  // the owner's leaf is read in place
         const Value& table = g_.value(node.in[1]);
-        Local y{static_cast<int64_t>(step_.ids.size()), table.dims[1].n, {}, {}, 0};
-        for (float id : in(0).data) {
+        const std::vector<int64_t> rows = Rows(node.out[0], in(0).rows, rank);
+        Local y{static_cast<int64_t>(rows.size()), table.dims[1].n, {}, {}, 0};
+        for (int64_t row : rows) {
+          const float id = in(0).data[row];
           for (int64_t j = 0; j < y.cols; ++j) y.data.push_back(Round(Weight(table.name, static_cast<int64_t>(id), j, y.cols), y_value(0)));
         }
         out(0) = std::move(y);
@@ -227,13 +240,25 @@ class Interpreter {
         out(0) = std::move(y);
         return Status::Ok();
       }
-      case Op::kAllGather: {
-        Local y{in(0).rows, 0, {}, {}, 0};
-        for (int r = 0; r < ranks_; ++r) y.cols += values_[node.in[0]][r].cols;
-        for (int64_t t = 0; t < y.rows; ++t) {
-          for (int r = 0; r < ranks_; ++r) {
-            const Local& x = values_[node.in[0]][r];
-            y.data.insert(y.data.end(), x.data.begin() + t * x.cols, x.data.begin() + (t + 1) * x.cols);
+      case Op::kAllGather: case Op::kAllToAll: case Op::kSliceRows: {
+        // Element by element from whoever of the group has it.
+        const std::vector<int64_t> rows = Rows(node.out[0], LiveRows(node.out[0]), rank);
+        const ElementRange columns = Range(node.out[0], 1, rank);
+        Local y{static_cast<int64_t>(rows.size()), columns.size(), {}, {}, 0};
+        for (int64_t t : rows) {
+          for (int64_t c = columns.begin; c < columns.end; ++c) {
+            const float* found = nullptr;
+            for (int peer : GroupOf(g_, node, rank)) {
+              const Local& x = values_[node.in[0]][peer];
+              if (!x.roots.empty()) return Malformed(node, "moves an unfinished tree");
+              const std::vector<int64_t> theirs = Rows(node.in[0], LiveRows(node.in[0]), peer);
+              const ElementRange have = Range(node.in[0], 1, peer);
+              const auto row = std::find(theirs.begin(), theirs.end(), t);
+              if (row == theirs.end() || c < have.begin || c >= have.end) continue;
+              found = &x.data[(row - theirs.begin()) * x.cols + c - have.begin];
+            }
+            if (found == nullptr) return Malformed(node, "nobody of the group has an element");
+            y.data.push_back(*found);
           }
         }
         out(0) = std::move(y);
@@ -296,8 +321,7 @@ class Interpreter {
       const int table = g_.value(w_id).dims[1].table;
       const LeafTable whole = LeafTable::Whole(std::max<int64_t>(g_.value(w_id).dims[1].n, 1));
       const LeafTable& leaves = table < 0 ? whole : g_.tables[table].leaves;
-      const bool cut = std::any_of(g_.value(w_id).on.begin(), g_.value(w_id).on.end(), [](auto p) { return p.sharded_on(1); });
-      const LeafRange own = table >= 0 && cut ? OwnedLeaves(g_.tables, table, rank, ranks_) : LeafRange{0, leaves.count()};
+      const LeafRange own = table >= 0 ? LeavesOf(g_, g_.value(w_id), 1, rank) : LeafRange{0, leaves.count()};
       Local y{x.rows, w.rows, {}, {}, 0};
       const int64_t first = leaves.start(own.begin);
       const auto dot = [&](int64_t t, int64_t n, int leaf) {
@@ -332,25 +356,30 @@ class Interpreter {
     return Status::Ok();
   }
 
-  Status Finish(const Node& node, int rank, LeafRange from_ranks) {
+  Status Finish(const Node& node, int rank, const std::vector<int>& group) {
     std::vector<const Local*> parts;
-    for (int r = from_ranks.begin; r < from_ranks.end; ++r) parts.push_back(&values_[node.in[0]][r]);
+    for (int r : group) parts.push_back(&values_[node.in[0]][r]);
     const int64_t rows = parts[0]->rows, cols = parts[0]->cols;
+    // Which of the roots' rows this rank finishes.
+    const std::vector<int64_t> have = Rows(node.in[0], LiveRows(node.in[0]), rank), wants = Rows(node.out[0], LiveRows(node.out[0]), rank);
     int leaves = 0;
     for (const Local* p : parts) leaves = std::max(leaves, p->leaves);
     if (leaves == 0) return Malformed(node, "no tree to finish");
     const Local* bias = node.in.size() < 2 ? nullptr : &values_[node.in[1]][rank];
     if (bias != nullptr && bias->cols != cols) return Malformed(node, "a bias of another width");
-    Local y{rows, cols, {}, {}, 0};
-    for (int64_t e = 0; e < rows * cols; ++e) {
+    Local y{static_cast<int64_t>(wants.size()), cols, {}, {}, 0};
+    for (int64_t i = 0; i < y.rows * cols; ++i) {
+      const auto row = std::find(have.begin(), have.end(), wants[i / cols]);
+      if (row == have.end()) return Malformed(node, "rows are missing");
+      const int64_t e = (row - have.begin()) * cols + i % cols;
       std::vector<std::pair<LeafRange, float>> roots;
       for (const Local* p : parts) {
-        if (p->cols != cols) return Malformed(node, "ranks hold different widths");
+        if (p->rows != rows || p->cols != cols) return Malformed(node, "ranks hold different widths");
         for (size_t i = 0; i < p->roots.size(); ++i) roots.push_back({p->roots[i], p->data[i * rows * cols + e]});
       }
       auto sum = Tree(0, leaves, roots);
       if (!sum) return Malformed(node, "leaves are missing");
-      if (bias != nullptr) *sum += bias->data[e % cols];
+      if (bias != nullptr) *sum += bias->data[i % cols];
       y.data.push_back(Round(*sum, g_.value(node.out[0])));
     }
     values_[node.out[0]][rank] = std::move(y);

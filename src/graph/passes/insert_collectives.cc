@@ -1,7 +1,7 @@
 // Placement by propagation: params stand where their leaf tables cut them, every other value where
 // its op's rule puts it, and a change of placement is inserted where an op cannot read what it gets.
 //   Partial read by finish            -> all_reduce in finish's place (tree, bias, one rounding)
-//   Sharded read by a whole-row op    -> all_gather before it
+//   Sharded read by a whole-row op    -> all_gather before it (shard_argmax may undo one)
 #include <fmt/format.h>
 
 #include <map>
@@ -45,12 +45,7 @@ class Inserter {
       if (node.op == Op::kFinish && g_.mesh.ranks() > 1) node.op = Op::kAllReduce;
       if (NeedsWholeRow(node) && AnySharded(node.in[0])) Gather(node);
       WEFT_RETURN_IF_ERROR(Place(node));
-      const bool pairs = node.op == Op::kArgmax && AnyPartial(node.out[0]);
       g_.nodes.push_back(node);
-      if (pairs) WEFT_RETURN_IF_ERROR(ReducePairs(node.out[0]));
-    }
-    for (ValueId& id : g_.outputs) {
-      if (auto it = reduced_.find(id); it != reduced_.end()) id = it->second;
     }
     return std::move(g_);
   }
@@ -62,14 +57,8 @@ class Inserter {
     }
     return false;
   }
-  bool AnyPartial(ValueId id) const {
-    for (const Placement& p : g_.value(id).on) {
-      if (p.partial()) return true;
-    }
-    return false;
-  }
   static bool NeedsWholeRow(const Node& node) {
-    return FactsOf(node.op).rule == PlaceRule::kWholeRow;
+    return FactsOf(node.op).rule == PlaceRule::kWholeRow || node.op == Op::kArgmax;
   }
 
   Status Place(const Node& node) {
@@ -78,16 +67,9 @@ class Inserter {
     return Status::Ok();
   }
 
-  ValueId Copy(ValueId id, std::string_view suffix) {
-    Value value = g_.value(id);
-    value.name += suffix;
-    g_.values.push_back(std::move(value));
-    return static_cast<ValueId>(g_.values.size()) - 1;
-  }
-
   void Gather(Node& node) {
     const ValueId x = node.in[0];
-    const ValueId y = Copy(x, ".gathered");
+    const ValueId y = AddLike(g_, x, ".gathered");
     Node gather{Op::kAllGather, {x}, {y}, {}, node.layer};
     int64_t axes = 0;
     for (size_t a = 0; a < g_.mesh.axes.size(); ++a) {
@@ -100,18 +82,9 @@ class Inserter {
     node.in[0] = y;
   }
 
-  Status ReducePairs(ValueId pairs) {
-    const ValueId y = Copy(pairs, ".max");
-    Node node{Op::kPairMax, {pairs}, {y}, {}, "head"};
-    WEFT_RETURN_IF_ERROR(Place(node));
-    g_.nodes.push_back(std::move(node));
-    reduced_[pairs] = y;
-    return Status::Ok();
-  }
-
   Graph g_;
   std::vector<Node> nodes_;
-  std::map<ValueId, ValueId> gathered_, reduced_;
+  std::map<ValueId, ValueId> gathered_;
 };
 
 }  // namespace

@@ -61,6 +61,14 @@ struct PassRun {
 Result<PassRun> RunPasses(Graph placed, const PassContext& context, bool eager);
 
 // Helpers of rewrites.
+// A new value like `id`, named with the suffix.
+ValueId AddLike(Graph& graph, ValueId id, std::string_view suffix);
+// A bit for every axis of the mesh.
+int64_t AllAxes(const Graph& graph);
+// Dimension `dim` cut by all axes in the mesh's order: S(0) of tokens is a rank's own rows.
+Placements CutByAll(const Graph& graph, int dim);
+// Bytes of a row of a value as it crosses between ranks.
+int64_t RowBytes(const Graph& graph, ValueId id);
 // Drops values that nothing makes or reads, and nodes whose outputs nobody reads.
 void RemoveDead(Graph& graph);
 

@@ -6,12 +6,20 @@ namespace weft::graph {
 
 extern const Pass kFoldFinish;
 extern const Pass kFuseAddRmsNorm;
+extern const Pass kGatherColumns;
+extern const Pass kRegroupOProj;
+extern const Pass kSequenceParallel;
+extern const Pass kDeferGather;
+extern const Pass kShardArgmax;
 
 namespace {
 // The order is the policy. The entries are copied at first use rather than at start-up, because the
 // passes' own constants live in other files.
 std::span<const Pass> List() {
-  static const std::array<Pass, 2> kPasses{kFoldFinish, kFuseAddRmsNorm};
+  // Schedules first, then what works on any of them. regroup_o_proj finds the scatter that
+  // sequence_parallel made.
+  static const std::array<Pass, 7> kPasses{kGatherColumns, kSequenceParallel, kRegroupOProj, kDeferGather,
+                                           kShardArgmax,   kFoldFinish,       kFuseAddRmsNorm};
   return kPasses;
 }
 }  // namespace

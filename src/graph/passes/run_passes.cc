@@ -9,6 +9,29 @@
 
 namespace weft::graph {
 
+ValueId AddLike(Graph& g, ValueId id, std::string_view suffix) {
+  Value value = g.value(id);
+  value.name += suffix;
+  value.kind = ValueKind::kTemp;
+  g.values.push_back(std::move(value));
+  return static_cast<ValueId>(g.values.size()) - 1;
+}
+
+int64_t AllAxes(const Graph& g) { return (int64_t{1} << g.mesh.axes.size()) - 1; }
+
+Placements CutByAll(const Graph& g, int dim) {
+  Placements on;
+  for (size_t a = 0; a < g.mesh.axes.size(); ++a) on.push_back(Placement::S(dim, static_cast<int>(a)));
+  return on;
+}
+
+int64_t RowBytes(const Graph& g, ValueId id) {
+  const Value& v = g.value(id);
+  const int64_t n = v.dims.size() < 2 ? 1 : v.dims.back().n;
+  // Quantised rows: a byte an element, a scale and a sum per 32.
+  return v.int8_rows ? n + n / 32 * 8 : n * FactsOf(v.dtype).block_bytes;
+}
+
 void RemoveDead(Graph& g) {
   std::vector<bool> live(g.values.size(), false);
   for (ValueId id : g.outputs) live[id] = true;

@@ -1,0 +1,79 @@
+#include "plan/wire_bytes.h"
+
+#include "base/check.h"
+#include "plan/local_rows.h"
+
+namespace weft::plan {
+
+using graph::Graph;
+using graph::Node;
+using graph::Op;
+using graph::Value;
+using graph::ValueId;
+
+namespace {
+
+int64_t Overlap(const LocalRows& a, const LocalRows& b, int64_t rows) {
+  int64_t count = 0;
+  for (int i = 0; i < a.pieces(); ++i) {
+    for (int j = 0; j < b.pieces(); ++j) {
+      const RowRange x = a.piece(i, rows), y = b.piece(j, rows);
+      count += std::max<int64_t>(0, std::min(x.end, y.end) - std::max(x.begin, y.begin));
+    }
+  }
+  return count;
+}
+
+// Of elements that cross: quantised rows carry a scale and a sum per 32.
+int64_t BytesOfElements(const Value& v, int64_t n) {
+  return v.int8_rows ? n + n / 32 * 8 : n * FactsOf(v.dtype).block_bytes;
+}
+
+int64_t Columns(const Graph& g, const Value& from, int peer, const Value& to, int rank) {
+  if (from.dims.size() < 2) return 1;
+  const graph::ElementRange a = ElementsOf(g, from, 1, peer), b = ElementsOf(g, to, 1, rank);
+  return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
+}
+
+}  // namespace
+
+int RootsOnRank(const Graph& g, ValueId roots, int rank) {
+  const int producer = g.ProducerOf(roots);
+  WEFT_CHECK(producer >= 0 && g.nodes[producer].op == Op::kMatmul, "{} is no matmul's", g.value(roots).name);
+  const KLeaves leaves = LeavesOf(g, g.nodes[producer].in[1], rank);
+  if (leaves.table == nullptr) return 1;
+  return static_cast<int>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
+}
+
+int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
+  if (!IsExchange(node.op)) return 0;
+  const Value &x = g.value(node.in[0]), &y = g.value(node.out[0]);
+  int64_t bytes = 0;
+  for (int rank = 0; rank < g.mesh.ranks(); ++rank) {
+    const LocalRows mine(g, y, rank);
+    for (int peer : GroupOf(g, node, rank)) {
+      if (peer == rank) continue;
+      switch (node.op) {
+        case Op::kAllReduce:
+        case Op::kReduceScatter:
+          bytes += mine.Count(rows) * RootsOnRank(g, node.in[0], peer) * y.dims[1].n * 4;
+          break;
+        case Op::kPairMax:
+          bytes += rows * 12;
+          break;
+        default:
+          bytes += Overlap(mine, LocalRows(g, x, peer), rows) * BytesOfElements(x, Columns(g, x, peer, y, rank));
+          break;
+      }
+    }
+  }
+  return bytes;
+}
+
+int64_t WireBytes(const Plan& plan, const Step& step, int64_t rows) {
+  const Node& node = plan.graph.nodes[step.node];
+  if (!IsExchange(node.op)) return 0;
+  return step.impl == "direct" ? DirectWireBytes(plan.graph, node, rows) : step.cost.row_wire_bytes * rows;
+}
+
+}  // namespace weft::plan
