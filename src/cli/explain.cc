@@ -38,8 +38,9 @@ int Explain(const ExplainFlags& f) {
   if (!rows.ok()) return Fail(rows.status());
   auto model = LoadModel(f.model, log.get());
   if (!model.ok()) return Fail(model.status());
-  auto config = ExecConfigOf(f.model);
+  auto config = ExecConfigOf(f.model, log.get());
   if (!config.ok()) return Fail(config.status());
+  FitToModel(f.model, model->checkpoint->config(), &*config);
   const int64_t most = kind == "head" ? config->rows_max : config->tokens_max;
   if (*rows < 1 || *rows > most) {
     return Fail(Status::Invalid("--bucket {}: 1 to {} ({} moves it)", f.bucket, most, kind == "head" ? "--max-num-seqs" : "--max-num-batched-tokens"));

@@ -66,7 +66,7 @@ std::string Describe(const ScheduleConfig& config) {
   if (config.automatic) return "auto";
   std::string out(NameOf(config.schedule));
   if (HasFc2(config.schedule)) out += fmt::format(" otp={}", config.otp);
-  if (HasFc2(config.schedule) && config.shard_o_proj) out += " layer_sharding=o_proj";
+  if (HasFc2(config.schedule) && config.shard_o_proj) out += " layer_sharding";
   return out;
 }
 
@@ -83,7 +83,7 @@ Status CheckSchedule(const ScheduleConfig& config, int ranks) {
   if (config.otp < 1 || config.otp >= ranks || ranks % config.otp != 0) {
     return Status::Invalid(
         "flashcomm2_parallel_size {} must be a divisor of --tensor-parallel-size {} and less than it "
-        "(o_proj is cut over that many ranks; all of them is plain tensor parallelism)",
+        "(attention's output weight is cut over that many ranks; all of them is plain tensor parallelism)",
         config.otp, ranks);
   }
   return Status::Ok();

@@ -126,7 +126,7 @@ TEST(Schedule, DescribeSaysWhatALogNeeds) {
   config.otp = 2;
   EXPECT_EQ(Describe(config), "fc1+fc2 otp=2");
   config.shard_o_proj = true;
-  EXPECT_EQ(Describe(config), "fc1+fc2 otp=2 layer_sharding=o_proj");
+  EXPECT_EQ(Describe(config), "fc1+fc2 otp=2 layer_sharding");
   config.automatic = true;
   EXPECT_EQ(Describe(config), "auto");
 }
