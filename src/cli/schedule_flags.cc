@@ -18,6 +18,12 @@ constexpr std::string_view kFusePass = "fuse_matmul_all_reduce_norm";
 bool HasFc2(Schedule s) { return s == Schedule::kFc2 || s == Schedule::kFc1Fc2; }
 bool HasFc1(Schedule s) { return s == Schedule::kFc1 || s == Schedule::kFc1Fc2; }
 
+// Whether nothing of `part` is missing in `whole`.
+bool Contains(Schedule whole, Schedule part) {
+  if (part == Schedule::kSp) return whole == Schedule::kSp || HasFc1(whole);
+  return (!HasFc1(part) || HasFc1(whole)) && (!HasFc2(part) || HasFc2(whole));
+}
+
 // One choice in the making: what was asked, by whom, and what is told.
 class Chooser {
  public:
@@ -49,8 +55,7 @@ class Chooser {
     return Status::Ok();
   }
 
-  // The schedule that upstream's words and --flashcomm2-parallel-size make up, and whose words they
-  // were.
+  // The schedule that upstream's words make up, and whose words they were.
   Schedule Upstream(std::vector<std::string>* by) const {
     const bool fc1 = upstream_.flashcomm1 && upstream_.flashcomm1->value;
     const bool fc2 =
@@ -67,18 +72,10 @@ class Chooser {
   }
 
   Status ChooseName() {
-    if (flags_.flashcomm2_parallel_size) {
-      const auto& other = upstream_.flashcomm2_parallel_size;
-      if (other && other->value != *flags_.flashcomm2_parallel_size) {
-        Tell(LogLevel::kInfo, fmt::format("{} gives way to --flashcomm2-parallel-size", other->by));
-      }
-      upstream_.flashcomm2_parallel_size = {*flags_.flashcomm2_parallel_size,
-                                            "--flashcomm2-parallel-size"};
-    }
-    std::vector<std::string> by;
-    const Schedule wished = Upstream(&by);
     if (!flags_.schedule) {
-      config().schedule = wished;
+      TakeOwnSize();
+      std::vector<std::string> by;
+      config().schedule = Upstream(&by);
       TellSp();
       return Status::Ok();
     }
@@ -102,11 +99,23 @@ class Chooser {
                              HasFc2(*named) ? "it is 1 or more where FlashComm2 is on"
                                             : "only fc2, fc1+fc2 and auto have a size");
     }
-    if (named && wished != Schedule::kPlain && wished != *named) {
+    std::vector<std::string> by;
+    const Schedule wished = Upstream(&by);
+    if (named ? !Contains(*named, wished) : wished != Schedule::kPlain) {
       Tell(LogLevel::kWarning, fmt::format("--schedule {} goes over {}, which would be {}", name,
                                            fmt::join(by, " and "), NameOf(wished)));
     }
+    TakeOwnSize();
     return Status::Ok();
+  }
+
+  void TakeOwnSize() {
+    auto& size = upstream_.flashcomm2_parallel_size;
+    if (!flags_.flashcomm2_parallel_size) return;
+    if (size && size->value != *flags_.flashcomm2_parallel_size) {
+      Tell(LogLevel::kInfo, fmt::format("{} gives way to --flashcomm2-parallel-size", size->by));
+    }
+    size = {*flags_.flashcomm2_parallel_size, "--flashcomm2-parallel-size"};
   }
 
   // enable_sp beside a FlashComm.

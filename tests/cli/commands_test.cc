@@ -134,6 +134,20 @@ TEST(Explain, PrintsTheTableOfOpsWithoutAModel) {
   EXPECT_NE(outcome.out.find("| `all_reduce` |"), std::string::npos);
 }
 
+TEST(Explain, PrintsTheSchedulesAndWithAModelItsBuckets) {
+  const Outcome table = Do(AddExplain, {"--schedules"});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_TRUE(table.out.starts_with("Schedules (--schedule)\n")) << table.out;
+  EXPECT_EQ(table.out.find("Buckets of"), std::string::npos);
+  const Outcome buckets = Do(AddExplain, {"--schedules", "--model", kModel, "--tensor-parallel-size", "2", "--schedule", "sp", "--sp-min-token-num", "64"});
+  EXPECT_EQ(buckets.code, 0) << buckets.err;
+  EXPECT_TRUE(buckets.out.starts_with(table.out));
+  EXPECT_NE(buckets.out.find("rows 63 < 64 (--sp-min-token-num)\n"), std::string::npos) << buckets.out;
+  const Outcome wrong = Do(AddExplain, {"--schedules", "--model", kModel, "--schedule", "fc2"});
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.err.find("--tensor-parallel-size 1"), std::string::npos) << wrong.err;
+}
+
 TEST(Explain, ABadBucketIsNamedWithWhatThereIs) {
   for (const char* bucket : {"decode", "decode:0", "decode:x", "verify:4", "decode:999999", ""}) {
     const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", bucket});

@@ -148,6 +148,34 @@ TEST(ChooseSchedule, Row35OursGoOverOptionsAndOptionsOverVariables) {
   }
 }
 
+TEST(ChooseSchedule, WhatAScheduleContainsIsNotOverruled) {
+  const char *fc1 = R"({"enable_flashcomm1":true})", *fc2 = R"({"flashcomm2_parallel_size":2})";
+  struct Row {
+    const char *name, *compilation, *additional;
+    bool told;
+  };
+  const char* sp = R"({"pass_config":{"enable_sp":true}})";
+  for (const Row& row :
+       {Row{"fc1+fc2", "{}", fc1, false}, Row{"fc1+fc2", "{}", fc2, false},
+        Row{"fc1", sp, "{}", false}, Row{"fc1+fc2", sp, "{}", false}, Row{"fc1", "{}", fc2, true},
+        Row{"fc2", "{}", fc1, true}, Row{"fc2", sp, "{}", true}, Row{"gather", sp, "{}", true},
+        Row{"plain", "{}", fc1, true}, Row{"auto", "{}", fc1, true},
+        Row{"auto", "{}", "{}", false}}) {
+    const ScheduleChoice choice = Chosen([&](ScheduleFlags& f) {
+      f.schedule = row.name;
+      f.upstream.compilation_config = {row.compilation};
+      f.upstream.additional_config = {row.additional};
+    });
+    EXPECT_EQ(Told(choice, " goes over "), row.told ? 1 : 0)
+        << row.name << row.compilation << row.additional;
+  }
+  const ScheduleChoice own = Chosen([](ScheduleFlags& f) {
+    f.schedule = "fc1+fc2";
+    f.flashcomm2_parallel_size = 2;
+  });
+  EXPECT_TRUE(own.notices.empty()) << AllNotices(own);
+}
+
 TEST(ChooseSchedule, WhoIsOverruledIsTold) {
   const ScheduleChoice size = Chosen([](ScheduleFlags& f) {
     f.flashcomm2_parallel_size = 1;
