@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "exec/rank_executor.h"
+
 namespace weft::cli {
 namespace {
 
@@ -56,7 +58,7 @@ Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t
   out.Set("finish_reason", std::string(NameOf(a.finish)));
   out.Set("seed", a.seed);
   out.Set("timings", Timings(prompt_tokens, a, metrics));
-  out.Set("schedule", "plain");
+  out.Set("schedule", Describe(exec::InstanceOf(executor).config().schedule));
   out.Set("executor", executor.Describe());
   Json collectives(Json::Object{});
   int64_t bytes = 0;

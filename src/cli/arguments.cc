@@ -7,6 +7,9 @@
 #include <charconv>
 #include <map>
 
+#include "base/json.h"
+#include "cli/upstream_config.h"
+
 namespace weft::cli {
 namespace {
 
@@ -82,13 +85,55 @@ CLI::Validator Number(double low, bool low_is_in, double high) {
       "");
 }
 
+// "--compilation-config" of "--compilation_config.pass_config.enable_sp", if that is a JSON option; or "".
+std::string JsonOptionOf(const std::string& name) {
+  const size_t dot = name.find('.');
+  if (dot == std::string::npos) return "";
+  std::string base = name.substr(0, dot);
+  if (base == "-cc" || base == "-O") return "--compilation-config";
+  if (!base.starts_with("--")) return "";
+  std::replace(base.begin() + 2, base.end(), '_', '-');
+  const auto known = JsonOptions();
+  return std::find(known.begin(), known.end(), base) == known.end() ? "" : base;
+}
+
+// The value as JSON if it is any, Python's True and False too, else as a string; with '+' behind the
+// keys a list, cut at commas.
+Json DottedValue(std::string_view text, bool list) {
+  if (list) {
+    Json out(Json::Array{});
+    for (size_t i = 0; i <= text.size();) {
+      const size_t end = std::min(text.find(',', i), text.size());
+      out.Push(Json(text.substr(i, end - i)));
+      i = end + 1;
+    }
+    return out;
+  }
+  if (text == "True" || text == "False") return Json(text == "True");
+  Result<Json> json = ParseJson(text);
+  return json.ok() ? std::move(json).value() : Json(text);
+}
+
+// {"a":{"b":value}} of ".a.b".
+Json Nested(std::string_view keys, Json value) {
+  while (!keys.empty()) {
+    const size_t dot = keys.rfind('.');
+    Json outer;
+    outer.Set(keys.substr(dot + 1), std::move(value));
+    value = std::move(outer);
+    keys = keys.substr(0, dot);
+  }
+  return value;
+}
+
 }  // namespace
 
 std::vector<std::string> Normalise(int argc, const char* const* argv) {
   // Short flags of vLLM that have more than one letter.
   const std::map<std::string, std::string> short_flags = {{"-tp", "--tensor-parallel-size"},
                                                           {"-tp-size", "--tensor-parallel-size"},
-                                                          {"--tp", "--tensor-parallel-size"}};
+                                                          {"--tp", "--tensor-parallel-size"},
+                                                          {"-cc", "--compilation-config"}};
   std::vector<std::string> out;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
@@ -98,6 +143,17 @@ std::vector<std::string> Normalise(int argc, const char* const* argv) {
     }
     const size_t equals = arg.find('=');
     std::string name = arg.substr(0, equals);
+    if (const std::string option = JsonOptionOf(name); !option.empty()) {
+      out.push_back(option);
+      std::string_view keys = std::string_view(name).substr(name.find('.'));
+      const bool list = keys.ends_with('+');
+      if (list) keys.remove_suffix(1);
+      // Without a value the option stands alone, which is an error of its own.
+      if (equals == std::string::npos && i + 1 == argc) continue;
+      const std::string value = equals == std::string::npos ? argv[++i] : arg.substr(equals + 1);
+      out.push_back(DumpJson(Nested(keys, DottedValue(value, list))));
+      continue;
+    }
     if (const auto known = short_flags.find(name); known != short_flags.end()) name = known->second;
     // A text that only begins like a flag ("--- a_b") is a value.
     if (name.starts_with("--") && name.find(' ') == std::string::npos) {

@@ -255,8 +255,9 @@ int Run(LatencyFlags& f) {
   if (!model.ok()) return Fail(model.status());
   const int batch_max = f.batch.empty() ? 1 : *std::max_element(f.batch.begin(), f.batch.end());
   f.model.max_num_seqs = std::max(1, batch_max);
-  auto config = ExecConfigOf(f.model);
+  auto config = ExecConfigOf(f.model, log.get());
   if (!config.ok()) return Fail(config.status());
+  FitToModel(f.model, model->checkpoint->config(), &*config);
   auto executor = MakeExecutor(*model, *config, log.get());
   if (!executor.ok()) return Fail(executor.status());
   Latency latency(f, executor->get());

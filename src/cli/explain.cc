@@ -1,10 +1,11 @@
-// weft explain: the plan of a bucket, as it would run here.
+// weft explain: the plan of a bucket, as it would run here; the table of ops; the schedules.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/schedule_table.h"
 #include "exec/rank_executor.h"
 #include "graph/ops_page.h"
 #include "graph/passes/pass.h"
@@ -15,12 +16,24 @@ namespace {
 struct ExplainFlags {
   ModelFlags model;
   std::string bucket = "decode:1";
-  bool graph = false, ops = false;
+  bool graph = false, ops = false, schedules = false;
 };
 
 int Fail(const Status& status) {
   fmt::print(stderr, "weft explain: {}\n", status.message());
   return 1;
+}
+
+// The table, and what each bucket gets if there is a model.
+Status ExplainSchedules(const ExplainFlags& f, LogSink* log) {
+  fmt::print("{}", ScheduleTableText());
+  if (f.model.model.empty()) return Status::Ok();
+  WEFT_ASSIGN_OR_RETURN(exec::ExecConfig config, ExecConfigOf(f.model, log));
+  WEFT_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(f.model, log));
+  FitToModel(f.model, model.checkpoint->config(), &config);
+  WEFT_RETURN_IF_ERROR(CheckSchedule(config.schedule, config.ranks));
+  fmt::print("\n{}", BucketSchedulesText(config.schedule, config.ranks, config.tokens_max));
+  return Status::Ok();
 }
 
 int Explain(const ExplainFlags& f) {
@@ -29,6 +42,10 @@ int Explain(const ExplainFlags& f) {
     return 0;
   }
   const std::unique_ptr<LogSink> log = MakeLog(true);
+  if (f.schedules) {
+    const Status status = ExplainSchedules(f, log.get());
+    return status.ok() ? 0 : Fail(status);
+  }
   const size_t colon = f.bucket.find(':');
   const std::string kind = f.bucket.substr(0, colon);
   if (colon == std::string::npos || (kind != "decode" && kind != "prefill" && kind != "mixed" && kind != "head")) {
@@ -38,8 +55,9 @@ int Explain(const ExplainFlags& f) {
   if (!rows.ok()) return Fail(rows.status());
   auto model = LoadModel(f.model, log.get());
   if (!model.ok()) return Fail(model.status());
-  auto config = ExecConfigOf(f.model);
+  auto config = ExecConfigOf(f.model, log.get());
   if (!config.ok()) return Fail(config.status());
+  FitToModel(f.model, model->checkpoint->config(), &*config);
   const int64_t most = kind == "head" ? config->rows_max : config->tokens_max;
   if (*rows < 1 || *rows > most) {
     return Fail(Status::Invalid("--bucket {}: 1 to {} ({} moves it)", f.bucket, most, kind == "head" ? "--max-num-seqs" : "--max-num-batched-tokens"));
@@ -59,6 +77,7 @@ Command AddExplain(CLI::App& app) {
   app.add_option("--bucket", flags->bucket, "decode:4, prefill:512, mixed:100 or head:8")->type_name("KIND:ROWS")->capture_default_str();
   app.add_flag("--graph", flags->graph, "print the graph too");
   app.add_flag("--ops", flags->ops, "print the table of ops (docs/ops.md) and nothing else");
+  app.add_flag("--schedules", flags->schedules, "print which communication schedules there are and what they work for; with --model also what each bucket gets");
   return [flags] { return Explain(*flags); };
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 
 namespace weft::cli {
 namespace {
@@ -43,6 +44,12 @@ void AddModelFlags(CLI::App& app, ModelFlags* f) {
   add(ranks, "--wait-timeout", &f->wait_timeout_s, "SECONDS", "a rank that does not arrive in time ends the step");
   app.add_flag("--reference", f->reference, "run the contracts on virtual ranks, one thread (slow)")->group(ranks);
 
+  AddScheduleFlags(app, &f->schedule);
+  for (const std::string_view name : UpstreamVariables()) {
+    const std::string variable(name);
+    if (const char* value = std::getenv(variable.c_str()); value != nullptr) f->schedule.upstream.environment[variable] = value;
+  }
+
   const char* memory = "Batching and KV cache";
   add(memory, "--max-num-batched-tokens", &f->max_num_batched_tokens, "N", "tokens of one step");
   add(memory, "--max-num-seqs", &f->max_num_seqs, "N", "requests of one step");
@@ -79,7 +86,7 @@ Result<int64_t> ParseSize(const std::string& text, std::string_view flag) {
   return BadValue(flag, text, "unknown unit; k, m, g are decimal, K, M, G binary");
 }
 
-Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f) {
+Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   exec::ExecConfig config;
   config.ranks = f.tensor_parallel_size;
   config.threads = f.threads;
@@ -128,6 +135,10 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f) {
     config.compile.switches[pair.first] = value;
     if (pair.first == "chain_steps" && value == graph::Switch::kOff) config.each_rows_max = 0;
   }
+  WEFT_ASSIGN_OR_RETURN(const ScheduleChoice choice, ChooseSchedule(f.schedule, config.ranks, graph::AllPasses()));
+  config.schedule = choice.config;
+  config.compile.switches.insert(choice.switches.begin(), choice.switches.end());  // --opt goes before them
+  for (const Notice& notice : choice.notices) log->Write(notice.level, notice.text);
   for (const std::string& text : f.impl) {
     WEFT_ASSIGN_OR_RETURN(auto pair, NameValue(text, "--impl"));
     config.impl[pair.first] = pair.second;
@@ -140,6 +151,11 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f) {
   config.isa_max = isa->second;
   config.reference = f.reference;
   return config;
+}
+
+void FitToModel(const ModelFlags& f, const io::ModelConfig& model, exec::ExecConfig* config) {
+  const Result<ScheduleChoice> choice = ChooseSchedule(f.schedule, config->ranks, graph::AllPasses());
+  SetThresholds(choice.value().thresholds, model.experts > 0, &config->schedule);
 }
 
 Result<engine::EngineConfig> EngineConfigOf(const ModelFlags& f, std::vector<int32_t> eos) {

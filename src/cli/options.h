@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "base/result.h"
+#include "cli/schedule_flags.h"
 #include "engine/engine.h"
 #include "exec/model_instance.h"
+#include "io/model_config.h"
 #include "serve/service.h"
 
 namespace CLI {
@@ -28,6 +31,7 @@ struct ModelFlags {
   std::string activation_dtype = "int8";
   int tensor_parallel_size = 1;
   int threads = 0;
+  ScheduleFlags schedule;
   std::string max_model_len = "auto";  // also "32k", "32K"
   std::string max_num_batched_tokens = "2048";
   int max_num_seqs = 128;
@@ -47,13 +51,16 @@ struct ModelFlags {
   bool reference = false;            // --reference: contracts on virtual ranks
 };
 
-// Which model, and how a step of it runs. The defaults that --help shows are those in *flags.
+// Which model, and how a step of it runs. The defaults that --help shows are those in *flags; variables
+// of UpstreamVariables() are read into it.
 void AddModelFlags(CLI::App& app, ModelFlags* flags);
 // How requests become steps; only for commands that have requests.
 void AddEngineFlags(CLI::App& app, ModelFlags* flags);
 
-// Errors: kInvalid naming the flag, its value and what it takes.
-Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& flags);
+// Notices about the schedule go to `log`. Errors: kInvalid naming the flag, its value and what it takes.
+Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& flags, LogSink* log);
+// What depends on the model's facts: thresholds that no flag names. REQUIRES: *config is of these flags.
+void FitToModel(const ModelFlags& flags, const io::ModelConfig& model, exec::ExecConfig* config);
 Result<engine::EngineConfig> EngineConfigOf(const ModelFlags& flags, std::vector<int32_t> eos);
 
 // "32k" = 32,000, "32K" = 32,768 (vLLM), plain numbers; `flag` for the message.

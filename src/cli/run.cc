@@ -20,8 +20,9 @@ Status Run(const RunFlags& f) {
   const bool told = isatty(STDERR_FILENO) != 0 && !f.json;
   const std::unique_ptr<LogSink> log = f.verbose ? MakeLog(false) : told ? MakePlainLog() : MakeLog(true);
   const SteadyClock clock;
-  WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model));
+  WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model, log.get()));
   WEFT_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(f.model, log.get()));
+  FitToModel(f.model, model.checkpoint->config(), &exec_config);
   WEFT_ASSIGN_OR_RETURN(const auto executor, MakeExecutor(model, std::move(exec_config), log.get()));
   WEFT_RETURN_IF_ERROR(executor->PinCaller());
   WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, model.eos_ids));

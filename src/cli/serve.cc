@@ -88,11 +88,12 @@ Result<int> Serve(ServeFlags& f) {
   };
   const std::unique_ptr<std::thread, decltype(joined)> loading(&impatient, joined);
 
-  WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model));
+  WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model, log.get()));
   if (const char* key = std::getenv("VLLM_API_KEY"); key != nullptr && *key != '\0' && f.serve.api_keys.empty()) f.serve.api_keys = {key};
   // Before the model, which takes long: who has waited for it should not hear of a taken port then.
   WEFT_ASSIGN_OR_RETURN(serve::Listener listener, serve::Server::Bind(f.serve));
   WEFT_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(f.model, log.get()));
+  FitToModel(f.model, model.checkpoint->config(), &exec_config);
   if (model.tokenizer == nullptr) return Status::Invalid("{} has no tokenizer; --tokenizer names one", model.name);
   WEFT_ASSIGN_OR_RETURN(auto executor, MakeExecutor(model, std::move(exec_config), log.get()));
   WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, model.eos_ids));

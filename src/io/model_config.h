@@ -52,6 +52,7 @@ struct ModelConfig {
   int64_t intermediate_size = 0;
   int64_t vocab_size = 0;
   int64_t max_position = 0;
+  int64_t experts = 0;  // routed ones of a layer; 0: dense, as all families so far
   double rms_norm_eps = 0;
   RopeConfig rope;
 

@@ -62,12 +62,28 @@ std::vector<int32_t> LadderCuts(const ScheduleConfig& config) {
   return cuts;
 }
 
+std::string Describe(const ScheduleConfig& config) {
+  if (config.automatic) return "auto";
+  std::string out(NameOf(config.schedule));
+  if (HasFc2(config.schedule)) out += fmt::format(" otp={}", config.otp);
+  if (HasFc2(config.schedule) && config.shard_o_proj) out += " layer_sharding";
+  return out;
+}
+
+void SetThresholds(const ScheduleThresholds& named, bool experts, ScheduleConfig* config) {
+  const ScheduleConfig dense;
+  config->sp_min_tokens = named.sp.value_or(experts ? 1 : dense.sp_min_tokens);
+  config->fc1_min_tokens = named.fc1.value_or(experts ? 1 : dense.fc1_min_tokens);
+  config->fc2_min_tokens = named.fc2.value_or(dense.fc2_min_tokens);
+  config->gather_min_tokens = named.gather.value_or(dense.gather_min_tokens);
+}
+
 Status CheckSchedule(const ScheduleConfig& config, int ranks) {
-  if (!HasFc2(config.schedule)) return Status::Ok();
+  if (!HasFc2(config.schedule) && !(config.automatic && config.otp != 1)) return Status::Ok();
   if (config.otp < 1 || config.otp >= ranks || ranks % config.otp != 0) {
     return Status::Invalid(
         "flashcomm2_parallel_size {} must be a divisor of --tensor-parallel-size {} and less than it "
-        "(o_proj is cut over that many ranks; all of them is plain tensor parallelism)",
+        "(attention's output weight is cut over that many ranks; all of them is plain tensor parallelism)",
         config.otp, ranks);
   }
   return Status::Ok();

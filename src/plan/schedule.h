@@ -44,6 +44,18 @@ struct ScheduleConfig {
   friend bool operator==(const ScheduleConfig&, const ScheduleConfig&) = default;
 };
 
+// "plain", "fc1+fc2 otp=2", "auto": for logs and reports.
+std::string Describe(const ScheduleConfig& config);
+
+// Least rows that the user named; those that he left open follow the model.
+struct ScheduleThresholds {
+  std::optional<int32_t> sp, fc1, fc2, gather;
+};
+// Upstream's defaults where nothing is named: a dense model takes SP from 1000 rows on and FlashComm1
+// above 1000, a model with experts takes both from its first row on (vllm-ascend 0.23). FlashComm2 and
+// gather have no threshold upstream.
+void SetThresholds(const ScheduleThresholds& named, bool experts, ScheduleConfig* config);
+
 // What one bucket gets.
 struct BucketSchedule {
   Schedule schedule = Schedule::kPlain;
@@ -56,6 +68,7 @@ struct BucketSchedule {
 std::vector<int32_t> LadderCuts(const ScheduleConfig& config);
 
 // Errors: kInvalid naming value, bound and flag: an otp that does not divide the ranks or reaches them.
+// `automatic` looks at otp too, except at 1, which every number of ranks has.
 Status CheckSchedule(const ScheduleConfig& config, int ranks);
 // REQUIRES: CheckSchedule(config, ranks) is ok.
 BucketSchedule ScheduleFor(const ScheduleConfig& config, int ranks, const Bucket& bucket);

@@ -70,6 +70,30 @@ TEST(Normalise, TpIsSpelledOut) {
   EXPECT_EQ(Normal({"-tp=2"}), (Words{"--tensor-parallel-size=2"}));
 }
 
+TEST(Normalise, DotsInAJsonOptionAreJson) {
+  struct Row {
+    std::vector<const char*> argv;
+    Words words;
+  };
+  const std::string compilation = "--compilation-config", additional = "--additional-config";
+  const std::string sp = R"({"pass_config":{"enable_sp":true}})";
+  const Row rows[] = {
+      {{"--compilation-config.pass_config.enable_sp", "true"}, {compilation, sp}},
+      {{"--compilation_config.pass_config.enable_sp=True"}, {compilation, sp}},
+      {{"-cc.pass_config.enable_sp=true", "run"}, {compilation, sp, "run"}},
+      {{"-O.mode", "3"}, {compilation, R"({"mode":3})"}},
+      {{"-cc", "{\"mode\":3}"}, {compilation, R"({"mode":3})"}},
+      {{"--additional-config.layer_sharding+", "o_proj,q_b_proj"}, {additional, R"({"layer_sharding":["o_proj","q_b_proj"]})"}},
+      {{"--additional-config.layer_sharding", R"(["o_proj"])"}, {additional, R"({"layer_sharding":["o_proj"]})"}},
+      {{"--kv-transfer-config.kv_role", "kv_producer"}, {"--kv-transfer-config", R"({"kv_role":"kv_producer"})"}},
+      {{"--kv-transfer-config.kv_role"}, {"--kv-transfer-config"}},
+      {{"--model.name", "x_y"}, {"--model.name", "x_y"}},
+      {{"--prompt", "--additional-config is a. flag"}, {"--prompt", "--additional-config is a. flag"}},
+      {{"--", "--additional-config.a_b", "1"}, {"--", "--additional-config.a_b", "1"}},
+  };
+  for (const Row& row : rows) EXPECT_EQ(Normal(row.argv), row.words) << row.argv[0];
+}
+
 TEST(Nearest, FindsSwappedMissingAndWrongLettersButNoOtherWords) {
   const Words known = {"run", "serve", "explain", "bench"};
   EXPECT_EQ(Nearest("rnu", known), "run");

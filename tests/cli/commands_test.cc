@@ -76,6 +76,16 @@ TEST(Run, TwoRanksGiveTheSameBitsAndTalk) {
   EXPECT_GT(calls, 0);
 }
 
+// Promise P1 through the command line: whatever the schedule, the same bits.
+TEST(Run, AScheduleChangesNoBit) {
+  const Json plain = RunJson({});
+  for (const char* name : {"sp", "fc1", "fc2", "fc1+fc2", "gather", "auto"}) {
+    const Json json = RunJson({"--tensor-parallel-size", "2", "--schedule", name, "--sp-min-token-num", "1", "--fc1-min-token-num", "1"});
+    EXPECT_EQ(DumpJson(*json.Find("logits_hash")), DumpJson(*plain.Find("logits_hash"))) << name;
+    EXPECT_TRUE(json.Find("schedule")->as_string().starts_with(name)) << json.Find("schedule")->as_string();
+  }
+}
+
 TEST(Run, WithoutATokenizerTheIdsAreTheAnswer) {
   const Outcome outcome = Do(AddRun, {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -93,6 +103,8 @@ TEST(Run, ErrorsAreOneLineAndExitOne) {
       {{"--model", kModel, "--prompt-ids", "1", "--max-tokens", "2000000"}, "exceed --max-model-len"},
       {{"--model", kModel, "--prompt-ids", "1", "--block-size", "7"}, "--block-size 7"},
       {{"--model", kModel, "--prompt-ids", "1", "--impl", "matmul=nothing"}, "--impl matmul=nothing"},
+      {{"--model", kModel, "--prompt-ids", "1", "--schedule", "fc2"}, "--tensor-parallel-size 1"},
+      {{"--model", kModel, "--prompt-ids", "1", "--additional-config", "{\"refreshh\":1}"}, "did you mean 'refresh'?"},
       {{"--model", kModel, "--prompt-ids", "1", "--scheduling-policy", "lifo"}, "--scheduling-policy"},
   };
   for (const auto& [words, text] : cases) {
@@ -120,6 +132,20 @@ TEST(Explain, PrintsTheTableOfOpsWithoutAModel) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(outcome.out.starts_with("# Ops\n")) << outcome.out;
   EXPECT_NE(outcome.out.find("| `all_reduce` |"), std::string::npos);
+}
+
+TEST(Explain, PrintsTheSchedulesAndWithAModelItsBuckets) {
+  const Outcome table = Do(AddExplain, {"--schedules"});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_TRUE(table.out.starts_with("Schedules (--schedule)\n")) << table.out;
+  EXPECT_EQ(table.out.find("Buckets of"), std::string::npos);
+  const Outcome buckets = Do(AddExplain, {"--schedules", "--model", kModel, "--tensor-parallel-size", "2", "--schedule", "sp", "--sp-min-token-num", "64"});
+  EXPECT_EQ(buckets.code, 0) << buckets.err;
+  EXPECT_TRUE(buckets.out.starts_with(table.out));
+  EXPECT_NE(buckets.out.find("rows 63 < 64 (--sp-min-token-num)\n"), std::string::npos) << buckets.out;
+  const Outcome wrong = Do(AddExplain, {"--schedules", "--model", kModel, "--schedule", "fc2"});
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.err.find("--tensor-parallel-size 1"), std::string::npos) << wrong.err;
 }
 
 TEST(Explain, ABadBucketIsNamedWithWhatThereIs) {

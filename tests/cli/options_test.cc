@@ -4,9 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 
 namespace weft::cli {
 namespace {
+
+NullLog log;
 
 TEST(ParseSize, KnowsDecimalAndBinaryUnits) {
   const std::pair<const char*, int64_t> cases[] = {{"0", 0},         {"4096", 4096},       {"32k", 32'000},
@@ -24,7 +27,7 @@ TEST(ParseSize, RefusesTheRestNamingTheFlag) {
 }
 
 TEST(ExecConfig, DefaultsAreAccepted) {
-  const auto config = ExecConfigOf(ModelFlags());
+  const auto config = ExecConfigOf(ModelFlags(), &log);
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->ranks, 1);
   EXPECT_EQ(config->positions_max, 0);
@@ -46,7 +49,7 @@ TEST(ExecConfig, FlagsArriveInIt) {
   f.opt = {"fold_finish=off"};
   f.impl = {"matmul=ref"};
   f.isa = "avx2";
-  const auto config = ExecConfigOf(f);
+  const auto config = ExecConfigOf(f, &log);
   ASSERT_TRUE(config.ok()) << config.status().message();
   EXPECT_EQ(config->ranks, 3);
   EXPECT_EQ(config->model_dtype, DType::kF32);
@@ -77,15 +80,70 @@ TEST(ExecConfig, EveryBadValueIsAnErrorThatNamesItsFlag) {
       {"--opt 'fold_finish=maybe'", [](ModelFlags& f) { f.opt = {"fold_finish=maybe"}; }},
       {"--opt 'no_such=on'", [](ModelFlags& f) { f.opt = {"no_such=on"}; }},
       {"--impl 'matmul'", [](ModelFlags& f) { f.impl = {"matmul"}; }},
+      {"--schedule 'fc9'", [](ModelFlags& f) { f.schedule.schedule = "fc9"; }},
       {"--isa 'sse'", [](ModelFlags& f) { f.isa = "sse"; }},
   };
   for (const auto& [begin, spoil] : cases) {
     ModelFlags f;
     spoil(f);
-    const auto config = ExecConfigOf(f);
+    const auto config = ExecConfigOf(f, &log);
     ASSERT_FALSE(config.ok()) << begin;
     EXPECT_TRUE(config.status().message().starts_with(begin)) << config.status().message();
   }
+}
+
+// What a log was told, level by level.
+class Collected final : public LogSink {
+ public:
+  void Write(LogLevel level, std::string_view line) override { lines.emplace_back(level, line); }
+  std::vector<std::pair<LogLevel, std::string>> lines;
+};
+
+TEST(ExecConfig, TheScheduleArrivesAndItsNoticesAreLogged) {
+  ModelFlags f;
+  f.tensor_parallel_size = 4;
+  f.schedule.upstream.additional_config = {R"({"flashcomm2_parallel_size":2,"enable_flashcomm1":true})"};
+  Collected told;
+  const auto config = ExecConfigOf(f, &told);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->schedule.schedule, plan::Schedule::kFc1Fc2);
+  EXPECT_EQ(config->schedule.otp, 2);
+  ASSERT_EQ(told.lines.size(), 1u);
+  EXPECT_EQ(told.lines[0].first, LogLevel::kWarning);
+  EXPECT_NE(told.lines[0].second.find("--kv-transfer-config"), std::string::npos);
+  f.tensor_parallel_size = 3;
+  EXPECT_FALSE(ExecConfigOf(f, &told).ok());
+}
+
+TEST(ExecConfig, ThresholdsThatNobodyNamedFollowTheModel) {
+  ModelFlags f;
+  f.tensor_parallel_size = 2;
+  f.schedule.schedule = "fc1";
+  f.schedule.fc1_min_token_num = 64;
+  io::ModelConfig dense, experts;
+  experts.experts = 128;
+  auto config = ExecConfigOf(f, &log);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  FitToModel(f, experts, &*config);
+  EXPECT_EQ(config->schedule.fc1_min_tokens, 64);
+  EXPECT_EQ(config->schedule.sp_min_tokens, 1);
+  f.schedule.fc1_min_token_num.reset();
+  FitToModel(f, experts, &*config);
+  EXPECT_EQ(config->schedule.fc1_min_tokens, 1);
+  FitToModel(f, dense, &*config);
+  EXPECT_EQ(config->schedule.fc1_min_tokens, 1001);
+}
+
+TEST(ModelFlags, UpstreamsVariablesAreReadOnceAtTheStart) {
+  setenv("VLLM_ASCEND_ENABLE_FLASHCOMM1", "1", 1);
+  CLI::App app;
+  ModelFlags flags;
+  AddModelFlags(app, &flags);
+  unsetenv("VLLM_ASCEND_ENABLE_FLASHCOMM1");
+  flags.tensor_parallel_size = 2;
+  const auto config = ExecConfigOf(flags, &log);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->schedule.schedule, plan::Schedule::kFc1);
 }
 
 TEST(EngineConfig, FlagsArriveInIt) {
@@ -115,7 +173,7 @@ TEST(ModelFlags, TheFlagsOfVllmAreThere) {
   for (const char* name : {"--model", "--tokenizer", "--revision", "--dtype", "--tensor-parallel-size", "--max-model-len",
                            "--max-num-seqs", "--max-num-batched-tokens", "--block-size", "--seed", "--enforce-eager",
                            "--kv-cache-memory-bytes", "--enable-prefix-caching", "--no-enable-prefix-caching",
-                           "--enable-chunked-prefill", "--scheduling-policy", "--long-prefill-token-threshold"}) {
+                           "--enable-chunked-prefill", "--scheduling-policy", "--long-prefill-token-threshold", "--compilation-config", "--additional-config", "--kv-transfer-config"}) {
     EXPECT_NE(app.get_option_no_throw(name), nullptr) << name;
   }
 }

@@ -50,7 +50,8 @@ TEST(AllGather, GathersUnevenRowsAndColumnsOfEveryType) {
           std::vector<View> shard_views, expected_views;
           for (int i = 0; i < ranks; ++i) {
             const int64_t own = starts[i + 1] - starts[i];
-            shards.emplace_back(dim == 0 ? own : other, dim == 0 ? other : own, dtype, offset, &rng);
+            shards.emplace_back(dim == 0 ? own : other, dim == 0 ? other : own, dtype, offset,
+                                &rng);
             got.emplace_back(dim == 0 ? n : other, dim == 0 ? other : n, dtype, offset);
           }
           expected = got;
@@ -81,6 +82,31 @@ TEST(AllGather, GathersUnevenRowsAndColumnsOfEveryType) {
   }
 }
 
+// Row 25 of the acceptance facts (spec/communication.md 7): shapes of a gather along the rows.
+TEST(AllGather, Row25ShapesAlongTheRows) {
+  struct Row {
+    std::vector<int64_t> rows;  // of each rank's shard
+    int64_t cols, gathered;
+  };
+  Rng rng(25);
+  for (const Row& row : {Row{{8, 8, 8, 8}, 16, 32}, Row{{8}, 16, 8}, Row{{2, 2, 2, 2}, 16, 8}}) {
+    std::vector<Matrix> shards;
+    std::vector<View> views;
+    for (int64_t n : row.rows) shards.emplace_back(n, row.cols, DType::kBF16, 0, &rng);
+    for (const Matrix& shard : shards) views.push_back(shard.view);
+    Matrix whole(row.gathered, row.cols, DType::kBF16, 0);
+    AllGatherRef(views, 0, {&whole.view, 1});
+    int64_t at = 0;
+    for (const View& shard : views) {
+      for (int64_t r = 0; r < shard.rows; ++r, ++at) {
+        EXPECT_TRUE(std::equal(shard.row<uint16_t>(r), shard.row<uint16_t>(r) + row.cols,
+                               whole.view.row<uint16_t>(at)));
+      }
+    }
+    EXPECT_EQ(at, row.gathered);
+  }
+}
+
 TEST(AllGather, AShardThatIsInPlaceIsNotCopied) {
   Rng rng(3);
   Matrix whole(4, 8, DType::kBF16, 0, &rng), peer(2, 8, DType::kBF16, 0, &rng);
@@ -101,9 +127,10 @@ TEST(PairMax, EveryRankGetsTheLargestWithTheLowestId) {
       for (int r = 0; r < ranks; ++r) {
         for (int64_t row = 0; row < rows; ++row) {
           // Few values, so that ties between ranks are common; some shards empty, some with NaN.
-          shards[r].push_back({.value = static_cast<float>(rng.Below(3)) - 1,
-                               .index = rng.Below(8) == 0 ? -1 : r * 100 + static_cast<int>(rng.Below(5)),
-                               .has_nan = rng.Below(20) == 0});
+          shards[r].push_back(
+              {.value = static_cast<float>(rng.Below(3)) - 1,
+               .index = rng.Below(8) == 0 ? -1 : r * 100 + static_cast<int>(rng.Below(5)),
+               .has_nan = rng.Below(20) == 0});
         }
         got[r].resize(rows);
         expected[r].resize(rows);
@@ -133,7 +160,8 @@ TEST(PairMax, EveryRankGetsTheLargestWithTheLowestId) {
 }
 
 // Features cut over all ranks -> all-to-all on odp -> [own chunks, features of the otp member] ->
-// reduce-scatter on otp over the rows of the chunks -> row chunk r at rank r. Spec 3.3, uneven rows.
+// reduce-scatter on otp over the rows of the chunks -> row chunk r at rank r. Spec 3.3, uneven
+// rows.
 TEST(FlashComm2, AllToAllThenReduceScatterEndsInFlashComm1sLayout) {
   Rng rng(41);
   const std::vector<int> otp_axis{0}, odp_axis{1}, order{0, 1};

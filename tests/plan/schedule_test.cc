@@ -26,6 +26,34 @@ TEST(Schedule, ADenseModelTakesSpFrom1000AndFlashComm1Above) {
   }
 }
 
+// Row 43 of the acceptance facts: FlashComm1 is off for a dense model at 1000 rows, on at 1001, and on for
+// a model with experts at 1. SP's own bounds are in the text of section 1.6.
+TEST(Schedule, Row43TheThresholdsFollowTheModelUnlessTheyAreNamed) {
+  struct Row {
+    bool experts;
+    Schedule schedule;
+    int32_t rows;
+    bool on;
+  };
+  for (const Row& row : {Row{false, Schedule::kFc1, 1000, false}, Row{false, Schedule::kFc1, 1001, true},
+                         Row{true, Schedule::kFc1, 1, true}, Row{false, Schedule::kSp, 999, false},
+                         Row{false, Schedule::kSp, 1000, true}, Row{true, Schedule::kSp, 1, true}}) {
+    ScheduleConfig config;
+    config.schedule = row.schedule;
+    SetThresholds({}, row.experts, &config);
+    const bool on = ScheduleFor(config, 4, Body(row.rows, row.rows)).schedule == row.schedule;
+    EXPECT_EQ(on, row.on) << (row.experts ? "experts " : "dense ") << NameOf(row.schedule) << " " << row.rows;
+  }
+  for (const bool experts : {false, true}) {
+    ScheduleConfig config;
+    SetThresholds({.sp = 7, .fc1 = 8, .fc2 = 9, .gather = 10}, experts, &config);
+    EXPECT_EQ(config.sp_min_tokens, 7);
+    EXPECT_EQ(config.fc1_min_tokens, 8);
+    EXPECT_EQ(config.fc2_min_tokens, 9);
+    EXPECT_EQ(config.gather_min_tokens, 10);
+  }
+}
+
 TEST(Schedule, NoBucketLiesOnBothSidesOfAThreshold) {
   ScheduleConfig config;
   config.schedule = Schedule::kFc1Fc2;
@@ -79,6 +107,28 @@ TEST(Schedule, ASizeThatCannotWorkIsRefusedByName) {
     config.otp = otp;
     EXPECT_TRUE(CheckSchedule(config, 4).ok()) << otp;
   }
+}
+
+TEST(Schedule, AutomaticLooksAtASizeThatWasNamed) {
+  ScheduleConfig config;
+  config.automatic = true;
+  EXPECT_TRUE(CheckSchedule(config, 1).ok());
+  config.otp = 2;
+  EXPECT_TRUE(CheckSchedule(config, 4).ok());
+  config.otp = 3;
+  EXPECT_FALSE(CheckSchedule(config, 4).ok());
+}
+
+TEST(Schedule, DescribeSaysWhatALogNeeds) {
+  ScheduleConfig config;
+  EXPECT_EQ(Describe(config), "plain");
+  config.schedule = Schedule::kFc1Fc2;
+  config.otp = 2;
+  EXPECT_EQ(Describe(config), "fc1+fc2 otp=2");
+  config.shard_o_proj = true;
+  EXPECT_EQ(Describe(config), "fc1+fc2 otp=2 layer_sharding");
+  config.automatic = true;
+  EXPECT_EQ(Describe(config), "auto");
 }
 
 }  // namespace
