@@ -96,7 +96,8 @@ class RankExecutor final : public InstanceExecutor {
 
   std::string Describe() const override {
     const int ranks = instance_->config().ranks, workers = instance_->workers_per_rank();
-    return fmt::format("{}: {} rank{} x {} worker{}, schedule plain", instance_->bodies_target(), ranks, ranks == 1 ? "" : "s", workers, workers == 1 ? "" : "s");
+    return fmt::format("{}: {} rank{} x {} worker{}, schedule {}", instance_->bodies_target(), ranks, ranks == 1 ? "" : "s", workers,
+                       workers == 1 ? "" : "s", plan::Describe(instance_->config().schedule));
   }
 
   Status PinCaller() override { return team_->PinCaller(); }
