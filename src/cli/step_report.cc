@@ -8,18 +8,6 @@ using graph::Graph;
 using graph::Node;
 using graph::Op;
 
-namespace {
-
-// Equal layers are one line: the matmul that makes L03.attn.q and that of L04.attn.q are "matmul q".
-std::string SiteOf(const Graph& g, const Node& node) {
-  if (g.value(node.out[0]).kind == graph::ValueKind::kState) return std::string(graph::NameOf(node.op));
-  const std::string& name = g.value(node.out[0]).name;
-  const size_t dot = name.rfind('.');
-  return std::string(graph::NameOf(node.op)) + " " + (dot == std::string::npos ? name : name.substr(dot + 1));
-}
-
-}  // namespace
-
 Work& Work::operator+=(const Work& other) {
   bytes += other.bytes;
   bf16 += other.bf16;
@@ -86,6 +74,13 @@ Bound BoundOf(const Work& work, const MachineLimits& limits, int threads) {
   bound.ns = std::max(memory, compute);
   bound.by = memory >= compute ? "memory" : most;
   return bound;
+}
+
+std::string SiteOf(const Graph& g, const Node& node) {
+  if (g.value(node.out[0]).kind == graph::ValueKind::kState) return std::string(graph::NameOf(node.op));
+  const std::string& name = g.value(node.out[0]).name;
+  const size_t dot = name.rfind('.');
+  return std::string(graph::NameOf(node.op)) + " " + (dot == std::string::npos ? name : name.substr(dot + 1));
 }
 
 TraceReport ReportOf(const exec::StepTrace& trace, int steps, const StepShape& shape) {

@@ -44,6 +44,10 @@ struct Bound {
 };
 Bound BoundOf(const Work& work, const MachineLimits& limits, int threads);
 
+// What a node does, without its layer: the matmul that makes L03.attn.q and that of L04.attn.q are
+// both "matmul q".
+std::string SiteOf(const graph::Graph& graph, const graph::Node& node);
+
 // Mean of traced steps.
 struct OpTime {
   std::string op;         // "matmul qkv", "attention", ...

@@ -4,11 +4,15 @@
 #include "cli/commands.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
 
 #include "base/json.h"
 #include "cli/version.h"
@@ -84,6 +88,30 @@ TEST(Run, AScheduleChangesNoBit) {
     EXPECT_EQ(DumpJson(*json.Find("logits_hash")), DumpJson(*plain.Find("logits_hash"))) << name;
     EXPECT_TRUE(json.Find("schedule")->as_string().starts_with(name)) << json.Find("schedule")->as_string();
   }
+}
+
+TEST(Run, ATraceIsWrittenAndItsBoundIsTold) {
+  const std::string path = testing::TempDir() + "weft_run_trace_" + std::to_string(getpid()) + ".json";
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos", "--tensor-parallel-size", "2", "--threads", "2", "--trace", path});
+    const Outcome outcome = Do(AddRun, std::move(more));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    auto trace = ParseJson(text.str());
+    EXPECT_TRUE(trace.ok()) << trace.status().message();
+    std::set<std::string> names;
+    for (const Json& event : trace->Find("traceEvents")->as_array()) names.insert(event.Find("name")->as_string());
+    for (const char* name : {"process_name", "thread_name", "body:4", "attention attention"}) EXPECT_TRUE(names.contains(name)) << name;
+    EXPECT_EQ(trace->Find("otherData")->Find("model")->as_string(), kModel);
+    std::remove(path.c_str());
+    return outcome;
+  };
+  const Outcome whole = run({});
+  EXPECT_EQ(whole.err.find("--trace"), std::string::npos) << whole.err;
+  EXPECT_EQ(run({"--json"}).out.find("trace"), std::string::npos);
+  const Outcome cut = run({"--trace-events", "20"});
+  EXPECT_NE(cut.err.find("found no room behind the first 20 of each worker (--trace-events)"), std::string::npos) << cut.err;
 }
 
 TEST(Run, WithoutATokenizerTheIdsAreTheAnswer) {

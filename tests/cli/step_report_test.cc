@@ -96,10 +96,10 @@ TEST(ReportOf, SumsLikeStepsOverLayersAndWorkers) {
   exec::StepTrace trace(2, 3);
   for (int round : {0, 1}) {
     trace.Clear();
-    trace.Add(0, {&plan, first, 0, true, 100, 110, 150});
-    trace.Add(0, {&plan, second, 0, false, 150, 150, 170});
-    trace.Add(1, {&plan, first, 0, true, 90, 110, 140});
-    trace.Add(1, {&plan, second, 0, false, 140, 140, 170});
+    trace.Add(0, {&plan, first, 0, 1, true, 100, 110, 150});
+    trace.Add(0, {&plan, second, 0, 1, false, 150, 150, 170});
+    trace.Add(1, {&plan, first, 0, 1, true, 90, 110, 140});
+    trace.Add(1, {&plan, second, 0, 1, false, 140, 140, 170});
     const TraceReport report = ReportOf(trace, 1, {1, 1, 7});
     ASSERT_EQ(report.ops.size(), 1u) << round;
     EXPECT_EQ(report.ops[0].op.substr(0, 9), "attention");
@@ -111,8 +111,8 @@ TEST(ReportOf, SumsLikeStepsOverLayersAndWorkers) {
     EXPECT_EQ(report.ops[0].work.bytes, 2 * WorkOf(plan, plan.steps[first], {1, 1, 7}, 1).bytes);
   }
   EXPECT_EQ(trace.dropped(), 0);
-  trace.Add(0, {&plan, first, 0, false, 0, 0, 0});
-  trace.Add(0, {&plan, first, 0, false, 0, 0, 0});
+  trace.Add(0, {&plan, first, 0, 1, false, 0, 0, 0});
+  trace.Add(0, {&plan, first, 0, 1, false, 0, 0, 0});
   EXPECT_EQ(trace.dropped(), 1) << "memory for three events a worker";
 }
 
