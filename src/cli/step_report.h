@@ -44,8 +44,8 @@ struct Bound {
 };
 Bound BoundOf(const Work& work, const MachineLimits& limits, int threads);
 
-// What a node does, without its layer: the matmul that makes L03.attn.q and that of L04.attn.q are
-// both "matmul q".
+// What a node does, without its layer: "matmul q" makes L03.attn.q and L04.attn.q, "matmul o_proj"
+// the roots of o_proj, "attention" what is called so.
 std::string SiteOf(const graph::Graph& graph, const graph::Node& node);
 
 // Mean of traced steps.

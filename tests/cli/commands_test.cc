@@ -102,7 +102,7 @@ TEST(Run, ATraceIsWrittenAndItsBoundIsTold) {
     EXPECT_TRUE(trace.ok()) << trace.status().message();
     std::set<std::string> names;
     for (const Json& event : trace->Find("traceEvents")->as_array()) names.insert(event.Find("name")->as_string());
-    for (const char* name : {"process_name", "thread_name", "body:4", "attention attention"}) EXPECT_TRUE(names.contains(name)) << name;
+    for (const char* name : {"process_name", "thread_name", "body:4", "attention"}) EXPECT_TRUE(names.contains(name)) << name;
     EXPECT_EQ(trace->Find("otherData")->Find("model")->as_string(), kModel);
     std::remove(path.c_str());
     return outcome;
