@@ -24,7 +24,6 @@ struct LatencyFlags {
   std::vector<int> depth = {0};
   int tokens = 64;
   int repeat = 5;
-  std::string profile;
   std::string trace;
   bool by_op = false;
   bool json = false;
@@ -245,7 +244,7 @@ Json ToJson(const Row& row, const MachineLimits& limits, int threads) {
 }
 
 Result<MachineLimits> LimitsFor(const LatencyFlags& f, int threads) {
-  if (!f.profile.empty()) return ReadProfile(f.profile);
+  if (!f.model.profile.empty()) return ReadProfile(f.model.profile);
   MachineOptions options;
   options.threads = {threads};
   options.seconds = 0.15;
@@ -349,7 +348,7 @@ Command AddBenchLatency(CLI::App& app) {
   app.add_option("--depth", flags->depth, "tokens of context before decoding")->delimiter(',')->capture_default_str();
   app.add_option("--tokens,--output-len", flags->tokens, "decode steps")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--repeat,--num-iters", flags->repeat, "prefill repetitions")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--profile", flags->profile, "the machine's limits, as `weft bench machine --output` wrote them; default: measured now");
+  app.get_option("--profile")->description("this machine's figures, as `weft bench machine --output` wrote them: limits [measured now] and what exchanges cost [those of profiles/xeon-spr-2.json]");
   app.add_option("--trace", flags->trace, fmt::format("each bucket's last steps, the last {} of a decode, for ui.perfetto.dev", kTracedSteps));
   app.add_flag("--by-op", flags->by_op, "where the time of a step goes");
   app.add_flag("--json", flags->json, "one JSON object instead of the table");

@@ -11,10 +11,12 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
 #include "base/json.h"
+#include "cli/machine_limits.h"
 #include "cli/version.h"
 
 namespace weft::cli {
@@ -153,6 +155,26 @@ TEST(Explain, PrintsThePlanOfABucket) {
   EXPECT_EQ(outcome.out, Do(AddExplain, {"--model", kModel, "--bucket", "decode:4"}).out);
   const Outcome ranks = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4", "--tensor-parallel-size", "3"});
   EXPECT_NE(ranks.out.find("all_reduce"), std::string::npos) << ranks.err;
+}
+
+TEST(Explain, AProfileDecidesBetweenTheMethodsOfAnExchange) {
+  const std::string path = testing::TempDir() + "weft_profile_" + std::to_string(getpid()) + ".json";
+  const auto explain = [&](double two_shot) {
+    MachineLimits limits;
+    for (const auto& [method, ns] : std::map<std::string, double>{{"direct", 500}, {"two_shot", two_shot}}) {
+      limits.limits.push_back({"all_reduce_phase", 2, 0, ns, ns, "ns", method});
+      limits.limits.push_back({"all_reduce_kib", 2, 0, 10, 10, "ns/KiB", method});
+    }
+    std::ofstream(path) << DumpJson(ToJson(limits));
+    const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4", "--tensor-parallel-size", "2", "--profile", path});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::remove(path.c_str());
+    return outcome.out;
+  };
+  const std::string cheap = explain(1), dear = explain(5000);
+  EXPECT_NE(cheap.find("all_reduce:two_shot"), std::string::npos) << cheap;
+  EXPECT_NE(cheap.find("ns for 4 rows, two_shot takes"), std::string::npos) << cheap;
+  EXPECT_NE(dear.find("ns for 4 rows, direct takes"), std::string::npos) << dear;
 }
 
 TEST(Explain, PrintsTheTableOfOpsWithoutAModel) {
