@@ -7,7 +7,7 @@ if(WEFT_TESTS)
     set(objects --build ${CMAKE_BINARY_DIR})
   endif()
   add_test(NAME tidy COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tools/tidy.py ${objects})
-  foreach(tool tidy run_tests serve_overhead)
+  foreach(tool tidy run_tests serve_overhead timeline)
     add_test(NAME tools_${tool}
       COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/tests/tools/${tool}_test.py)
   endforeach()

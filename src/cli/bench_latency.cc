@@ -10,6 +10,7 @@
 #include "cli/load.h"
 #include "cli/machine_limits.h"
 #include "cli/step_report.h"
+#include "cli/trace_file.h"
 #include "device/affinity.h"
 #include "exec/rank_executor.h"
 
@@ -23,7 +24,7 @@ struct LatencyFlags {
   std::vector<int> depth = {0};
   int tokens = 64;
   int repeat = 5;
-  std::string profile;
+  std::string trace;
   bool by_op = false;
   bool json = false;
 };
@@ -110,8 +111,9 @@ constexpr int kTracedSteps = 8;
 // Untimed steps first, then the timed ones, then a few with the trace on, which costs clock readings.
 class Latency {
  public:
-  Latency(const LatencyFlags& flags, plan::Executor* executor)
-      : f_(flags), executor_(executor), instance_(exec::InstanceOf(*executor)),
+  // `file`: where the traced steps go, or nullptr.
+  Latency(const LatencyFlags& flags, plan::Executor* executor, TraceFile* file)
+      : f_(flags), executor_(executor), file_(file), instance_(exec::InstanceOf(*executor)),
         workers_(instance_.config().ranks * instance_.workers_per_rank()), trace_(workers_, size_t{1} << 16) {}
 
   int workers() const { return workers_; }
@@ -173,11 +175,13 @@ class Latency {
     exec::SetTrace(*executor_, nullptr);
     if (trace_.dropped() > 0) return Status::Internal("{} events of the trace found no room", trace_.dropped());
     row.trace = ReportOf(trace_, traced, shape);
+    if (file_ != nullptr) file_->Add(trace_, instance_.workers_per_rank());
     return row;
   }
 
   const LatencyFlags& f_;
   plan::Executor* executor_;
+  TraceFile* file_;
   const exec::ModelInstance& instance_;
   int workers_;
   exec::StepTrace trace_;
@@ -240,7 +244,7 @@ Json ToJson(const Row& row, const MachineLimits& limits, int threads) {
 }
 
 Result<MachineLimits> LimitsFor(const LatencyFlags& f, int threads) {
-  if (!f.profile.empty()) return ReadProfile(f.profile);
+  if (!f.model.profile.empty()) return ReadProfile(f.model.profile);
   MachineOptions options;
   options.threads = {threads};
   options.seconds = 0.15;
@@ -250,7 +254,14 @@ Result<MachineLimits> LimitsFor(const LatencyFlags& f, int threads) {
 }
 
 int Run(LatencyFlags& f) {
+  if (f.model.reference) return Fail(Status::Invalid("--reference walks all ranks on one thread: its times tell nothing"));
   const std::unique_ptr<LogSink> log = MakeLog(true);
+  std::unique_ptr<TraceFile> trace_file;
+  if (!f.trace.empty()) {
+    auto created = TraceFile::Create(f.trace);
+    if (!created.ok()) return Fail(created.status());
+    trace_file = std::move(created).value();
+  }
   auto model = LoadModel(f.model, log.get());
   if (!model.ok()) return Fail(model.status());
   const int batch_max = f.batch.empty() ? 1 : *std::max_element(f.batch.begin(), f.batch.end());
@@ -260,7 +271,7 @@ int Run(LatencyFlags& f) {
   FitToModel(f.model, model->checkpoint->config(), &*config);
   auto executor = MakeExecutor(*model, *config, log.get());
   if (!executor.ok()) return Fail(executor.status());
-  Latency latency(f, executor->get());
+  Latency latency(f, executor->get(), trace_file.get());
   const int threads = latency.workers();
   auto limits = LimitsFor(f, threads);
   if (!limits.ok()) return Fail(limits.status());
@@ -294,6 +305,12 @@ int Run(LatencyFlags& f) {
         if (const Status status = show(latency.Decode(batch, depth)); !status.ok()) return Fail(status);
       }
     }
+  }
+  if (trace_file != nullptr) {
+    Json about;
+    about.Set("model", model->name);
+    about.Set("executor", (*executor)->Describe());
+    if (const Status status = trace_file->Close(about); !status.ok()) return Fail(status);
   }
   // The machine may have changed meanwhile: say what it could do at the end as well.
   auto after = LimitsFor(f, threads);
@@ -331,7 +348,8 @@ Command AddBenchLatency(CLI::App& app) {
   app.add_option("--depth", flags->depth, "tokens of context before decoding")->delimiter(',')->capture_default_str();
   app.add_option("--tokens,--output-len", flags->tokens, "decode steps")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--repeat,--num-iters", flags->repeat, "prefill repetitions")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--profile", flags->profile, "the machine's limits, as `weft bench machine --output` wrote them; default: measured now");
+  app.get_option("--profile")->description("this machine's figures, as `weft bench machine --output` wrote them: limits [measured now] and what exchanges cost [those of profiles/xeon-spr-2.json]");
+  app.add_option("--trace", flags->trace, fmt::format("each bucket's last steps, the last {} of a decode, for ui.perfetto.dev", kTracedSteps));
   app.add_flag("--by-op", flags->by_op, "where the time of a step goes");
   app.add_flag("--json", flags->json, "one JSON object instead of the table");
   return [flags] { return Run(*flags); };

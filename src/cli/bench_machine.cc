@@ -37,9 +37,9 @@ int Machine(const MachineFlags& flags) {
     return 0;
   }
   fmt::print("{}; {}; {}\n", limits->cpu, limits->topology, limits->isa);
-  fmt::print("{:<12} {:>8} {:>12} {:>10} {:>10} {:<8} {}\n", "limit", "threads", "bytes", "best", "median", "unit", "how");
+  fmt::print("{:<20} {:>8} {:>12} {:>10} {:>10} {:<8} {}\n", "limit", "threads", "bytes", "best", "median", "unit", "how");
   for (const Limit& l : limits->limits) {
-    fmt::print("{:<12} {:>8} {:>12} {:>10.1f} {:>10.1f} {:<8} {}\n", l.name, l.threads, l.bytes > 0 ? device::FormatBytes(l.bytes) : "-",
+    fmt::print("{:<20} {:>8} {:>12} {:>10.1f} {:>10.1f} {:<8} {}\n", l.name, l.threads, l.bytes > 0 ? device::FormatBytes(l.bytes) : "-",
                l.value, l.median, l.unit, l.how);
   }
   if (!flags.out.empty()) fmt::print("written to {}\n", flags.out);

@@ -3,21 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <sstream>
 
-#include "base/clock.h"
-#include "comm/fabric.h"
-#include "comm/roots.h"
-#include "device/affinity.h"
+#include "cli/exchange_limits.h"
+#include "cli/machine_bench.h"
 #include "device/memory.h"
-#include "device/team.h"
-#include "device/topology.h"
 #include "kernels/float_env.h"
 #include "kernels/peak/peak.h"
-#include "kernels/reduce/finish.h"
 
 namespace weft::cli {
 namespace {
@@ -33,60 +28,12 @@ std::string CpuName() {
   return "unknown";
 }
 
-// Workers on their cores, and rounds that all of them start together.
-class Bench {
- public:
-  static Result<std::unique_ptr<Bench>> Create(const device::Topology& topology, int threads, double seconds) {
-    auto bench = std::unique_ptr<Bench>(new Bench);
-    bench->seconds_ = seconds;
-    bench->threads_ = threads;
-    device::Team::Options options;
-    options.workers = threads;
-    for (int w = 0; w < threads; ++w) options.cpus.push_back(topology.cores[w].cpu);
-    WEFT_ASSIGN_OR_RETURN(bench->team_, device::Team::Create(std::move(options)));
-    WEFT_RETURN_IF_ERROR(bench->team_->PinCaller());
-    bench->barrier_ = std::make_unique<device::Barrier>(threads, device::Barrier::Options{});
-    return bench;
-  }
-  // Seconds of work(worker) on all workers, from the first start to the last end, many times.
-  template <typename F>
-  std::vector<double> Rounds(const F& work) {
-    std::vector<double> out;
-    const int64_t until = SteadyNowNs() + static_cast<int64_t>(seconds_ * 1e9);
-    while (out.size() < 3 || SteadyNowNs() < until) {
-      int64_t start = 0, end = 0;
-      auto job = [&](int worker) {
-        (void)barrier_->Wait(worker);
-        if (worker == 0) start = SteadyNowNs();
-        work(worker);
-        (void)barrier_->Wait(worker);
-        if (worker == 0) end = SteadyNowNs();
-      };
-      team_->RunEach(job);
-      out.push_back(static_cast<double>(end - start) * 1e-9);
-    }
-    std::sort(out.begin(), out.end());
-    return out;
-  }
-  device::Team& team() { return *team_; }
-  device::Barrier& barrier() { return *barrier_; }
-  int threads() const { return threads_; }
-
- private:
-  Bench() = default;
-  double seconds_ = 0;
-  int threads_ = 1;
-  std::unique_ptr<device::Team> team_;
-  std::unique_ptr<device::Barrier> barrier_;
-  device::ScopedAffinity affinity_;  // who measures again, or goes on to other work, needs its CPUs
-};
-
 Limit Rate(const std::string& name, int threads, double work, const std::vector<double>& seconds, const std::string& unit,
            std::string_view how) {
   return {name, threads, 0, work / seconds.front() / 1e9, work / seconds[seconds.size() / 2] / 1e9, unit, std::string(how)};
 }
 
-void MeasurePeaks(Bench& bench, MachineLimits* out) {
+void MeasurePeaks(MachineBench& bench, MachineLimits* out) {
   for (const PeakKind kind : {PeakKind::kFloat32, PeakKind::kBf16, PeakKind::kInt8, PeakKind::kInt4}) {
     const Peak* peak = kernels::ChoosePeak(kind, kernels::DetectIsa());
     if (kind == PeakKind::kInt4 && peak->isa < kernels::ChoosePeak(PeakKind::kInt8, kernels::DetectIsa())->isa) continue;
@@ -100,7 +47,7 @@ void MeasurePeaks(Bench& bench, MachineLimits* out) {
 
 // Each worker reads its own part, first touched by it; a run is short and begins where the last one
 // ended, so that in a large set nothing is found in a cache.
-void MeasureRead(Bench& bench, std::byte* memory, int64_t bytes, MachineLimits* out) {
+void MeasureRead(MachineBench& bench, std::byte* memory, int64_t bytes, MachineLimits* out) {
   const Peak* peak = kernels::ChoosePeak(PeakKind::kRead, kernels::DetectIsa());
   const int64_t part = bytes / bench.threads() / 256 * 256;
   const int64_t run = std::min<int64_t>(part, int64_t{8} << 20);
@@ -120,60 +67,30 @@ void MeasureRead(Bench& bench, std::byte* memory, int64_t bytes, MachineLimits* 
   out->limits.push_back(limit);
 }
 
-void MeasureExchange(Bench& bench, MachineLimits* out) {
-  constexpr int kCalls = 200;
-  const int n = bench.threads();
-  const auto per_call = [&](const std::string& name, int64_t bytes, const std::vector<double>& seconds, double scale,
-                            const std::string& unit, const std::string& how) {
-    out->limits.push_back({name, n, bytes, seconds.front() / kCalls * scale, seconds[seconds.size() / 2] / kCalls * scale, unit, how});
-  };
-  per_call("barrier", 0, bench.Rounds([&](int worker) {
-    for (int i = 0; i < kCalls; ++i) (void)bench.barrier().Wait(worker);
-  }), 1e9, "ns", "flags in shared lines");
+// From one half of a worker's part to the other; bytes read and bytes written count one each.
+void MeasureCopy(MachineBench& bench, std::byte* memory, int64_t bytes, MachineLimits* out) {
+  const int64_t part = bytes / bench.threads() / 256 * 256, half = part / 2;
+  const int64_t run = std::min<int64_t>(half, int64_t{4} << 20);
+  struct alignas(128) At { int64_t value = 0; };
+  std::vector<At> at(bench.threads());
+  const auto seconds = bench.Rounds([&](int worker) {
+    int64_t& from = at[worker].value;
+    if (from + run > half) from = 0;
+    std::byte* begin = memory + worker * part + from;
+    std::memcpy(begin + half, begin, static_cast<size_t>(run));
+    from += run;
+  });
+  Limit limit = Rate("copy", bench.threads(), static_cast<double>(2 * run * bench.threads()), seconds, "GB/s", "memcpy");
+  limit.bytes = bytes;
+  out->limits.push_back(limit);
+}
 
-  comm::ThreadFabric::Options options;
-  options.workers.assign(n, 1);
-  auto fabric = comm::ThreadFabric::Create(options);
-  std::vector<int> all(n);
-  for (int r = 0; r < n; ++r) all[r] = r;
-  const int group = (*fabric)->AddGroup(all).value();
-  const comm::RootLayout layout = comm::MakeRootLayout(LeafTable::Make(16, 1), n);
-  // One row of fp32 partials a rank, written anew each time, two sets in turn as in a plan.
-  for (const int64_t cols : {512, 2048, 16384}) {
-    struct Set {
-      std::vector<std::vector<float>> roots;
-      std::vector<std::vector<uint16_t>> y;
-      std::vector<float*> root_pointers;
-      std::vector<View> views;
-    } sets[2];
-    const std::vector<int64_t> strides(layout.count(), cols);
-    for (Set& set : sets) {
-      set.roots.resize(n);
-      for (int r = 0; r < n; ++r) {
-        set.roots[r].assign(cols * std::max(layout.CountOf(r), 1), 1.0f);
-        for (int i = 0; i < layout.CountOf(r); ++i) set.root_pointers.push_back(set.roots[r].data() + i * cols);
-        set.y.emplace_back(cols, uint16_t{0});
-        set.views.push_back({set.y.back().data(), 1, cols, cols, DType::kBF16});
-      }
-    }
-    struct alignas(128) Turn { int64_t value = 0; };
-    for (const auto* method : comm::AllReduceMethods()) {
-      std::vector<Turn> turns(n);
-      const auto reduce = [&](int rank) {
-        Set& set = sets[turns[rank].value++ % 2];
-        for (float& x : set.roots[rank]) x = static_cast<float>(turns[rank].value & 15);
-        comm::ReduceArgs args{.rank = rank, .ranks = n, .rows = 1, .cols = cols, .root_count = layout.count(),
-                              .root_ranks = layout.root_ranks.data(), .merges = layout.merges.data(),
-                              .roots = set.root_pointers.data(), .strides = strides.data(), .y = set.views.data()};
-        args.finish = kernels::Choose(kernels::FinishKernels(), kernels::FinishArgs{.strides = strides.data(), .count = layout.count(),
-                                      .merges = layout.merges.data(), .y = set.views[rank]}, kernels::DetectIsa());
-        (void)comm::RunCollective(**fabric, {group, rank, 0}, *method, args, {});
-      };
-      per_call("all_reduce", cols * 4, bench.Rounds([&](int worker) {
-        for (int i = 0; i < kCalls; ++i) reduce(worker);
-      }), 1e6, "us", std::string(method->name));
-    }
-  }
+void MeasureBarrier(MachineBench& bench, MachineLimits* out) {
+  constexpr int kCalls = 200;
+  const auto seconds = bench.Rounds([&](int worker) {
+    for (int i = 0; i < kCalls; ++i) (void)bench.barrier().Wait(worker);
+  });
+  out->limits.push_back({"barrier", bench.threads(), 0, seconds.front() / kCalls * 1e9, seconds[seconds.size() / 2] / kCalls * 1e9, "ns", "flags in shared lines"});
 }
 
 }  // namespace
@@ -205,7 +122,7 @@ Result<MachineLimits> MeasureMachine(const MachineOptions& options) {
   WEFT_ASSIGN_OR_RETURN(device::Memory memory, device::Memory::Allocate(options.bytes + (1 << 16), device::kAnyNode, "machine"));
   for (const int n : threads) {
     if (n < 1 || n > out.cores) return Status::Invalid("--threads {}: this machine has {} cores", n, out.cores);
-    WEFT_ASSIGN_OR_RETURN(auto bench, Bench::Create(topology, n, options.seconds));
+    WEFT_ASSIGN_OR_RETURN(auto bench, MachineBench::Create(topology, n, options.seconds));
     MeasurePeaks(*bench, &out);
     std::vector<int64_t> sets;
     if (options.caches) {
@@ -224,7 +141,10 @@ Result<MachineLimits> MeasureMachine(const MachineOptions& options) {
       bench->team().RunEach(touch);
       MeasureRead(*bench, memory.data(), bytes, &out);
     }
-    if (n > 1 && options.exchange) MeasureExchange(*bench, &out);
+    MeasureCopy(*bench, memory.data(), options.bytes, &out);
+    if (n < 2 || !options.exchange) continue;
+    MeasureBarrier(*bench, &out);
+    for (Limit& limit : MeasureExchanges(*bench)) out.limits.push_back(std::move(limit));
   }
   return out;
 }
@@ -263,7 +183,9 @@ Result<MachineLimits> ReadProfile(const std::string& path) {
   if (!in) return Status::Invalid("--profile {}: cannot be read", path);
   std::stringstream text;
   text << in.rdbuf();
-  WEFT_ASSIGN_OR_RETURN(const Json json, ParseJson(text.str()));
+  auto parsed = ParseJson(text.str());
+  if (!parsed.ok()) return parsed.status().In(fmt::format("--profile {}", path));
+  const Json& json = *parsed;
   const auto member = [](const Json* object, std::string_view key) { return object == nullptr || !object->is_object() ? nullptr : object->Find(key); };
   const auto string_of = [](const Json* j) { return j != nullptr && j->is_string() ? j->as_string() : std::string(); };
   const auto number_of = [](const Json* j) { return j != nullptr && j->is_number() ? j->as_double() : 0.0; };
@@ -281,9 +203,33 @@ Result<MachineLimits> ReadProfile(const std::string& path) {
     out.limits.push_back({string_of(member(&one, "name")), static_cast<int>(number_of(member(scope, "threads"))),
                           static_cast<int64_t>(number_of(member(scope, "bytes"))), number_of(member(&one, "value")),
                           number_of(member(&one, "median")), string_of(member(&one, "unit")), string_of(member(&one, "how"))});
-    if (!(out.limits.back().value > 0)) return Status::Invalid("--profile {}: limit \"{}\" has no positive value", path, out.limits.back().name);
+    Limit& limit = out.limits.back();
+    if (!(limit.median > 0)) limit.median = limit.value;  // documented figures have no other
+    if (!(limit.value > 0)) return Status::Invalid("--profile {}: limit \"{}\" has no positive value", path, limit.name);
   }
   return out;
+}
+
+Result<plan::CostTable> CostTableOf(const MachineLimits& limits) {
+  constexpr std::string_view kPhase = "_phase", kKib = "_kib";
+  plan::CostTable table;
+  const auto entry = [&](std::string_view collective, const Limit& limit) -> plan::ExchangeCost& {
+    for (plan::ExchangeCost& e : table.exchanges) {
+      if (e.collective == collective && e.method == limit.how && e.ranks == limit.threads) return e;
+    }
+    return table.exchanges.emplace_back(plan::ExchangeCost{std::string(collective), limit.how, limit.threads, 0, 0});
+  };
+  for (const Limit& limit : limits.limits) {
+    const std::string_view name = limit.name;
+    if (name == "barrier") table.meetings.push_back({limit.threads, limit.median});
+    if (name.ends_with(kPhase)) entry(name.substr(0, name.size() - kPhase.size()), limit).phase_ns = limit.median;
+    if (name.ends_with(kKib)) entry(name.substr(0, name.size() - kKib.size()), limit).kib_ns = limit.median;
+  }
+  for (const plan::ExchangeCost& e : table.exchanges) {
+    if (e.phase_ns > 0 && e.kib_ns > 0) continue;
+    return Status::Invalid("limit \"{}{}\" of {} for {} threads is missing", e.collective, e.phase_ns > 0 ? kKib : kPhase, e.method, e.ranks);
+  }
+  return table;
 }
 
 }  // namespace weft::cli

@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "plan/cost_table.h"
 
 namespace weft::cli {
 
@@ -44,11 +45,15 @@ struct MachineOptions {
   double seconds = 0.2;             // per figure
   int64_t bytes = int64_t{512} << 20;  // the largest working set of all threads
   bool caches = true;               // smaller working sets too
-  bool exchange = true;             // barrier and all-reduce
+  bool exchange = true;             // barrier, and the exchanges between ranks
 };
 Result<MachineLimits> MeasureMachine(const MachineOptions& options);
 
 Json ToJson(const MachineLimits& limits);
 Result<MachineLimits> ReadProfile(const std::string& path);
+
+// What the plan's choices are made from: the medians of exchanges and meetings. A profile without them
+// gives an empty table. Errors: half of a pair ("all_reduce_kib" without "all_reduce_phase").
+Result<plan::CostTable> CostTableOf(const MachineLimits& limits);
 
 }  // namespace weft::cli

@@ -1,10 +1,13 @@
 #include "cli/options.h"
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+
+#include "cli/machine_limits.h"
 
 namespace weft::cli {
 namespace {
@@ -40,6 +43,7 @@ void AddModelFlags(CLI::App& app, ModelFlags* f) {
   app.add_flag("--enforce-eager", f->enforce_eager, "plans without passes and chaining")->group(ranks);
   app.add_option("--opt", f->opt, "one optimisation; repeatable")->type_name("NAME=on|off|auto")->group(ranks);
   app.add_option("--impl", f->impl, "force a kernel, as matmul=ref; repeatable")->type_name("FAMILY=NAME")->group(ranks);
+  add(ranks, "--profile", &f->profile, "FILE", "this machine's figures, as `weft bench machine --output` wrote them: what exchanges cost [those of profiles/xeon-spr-2.json]");
   add(ranks, "--isa", &f->isa, "NAME", "at most: portable, avx2, avx512, avx512vnni, avx512bf16");
   add(ranks, "--wait-timeout", &f->wait_timeout_s, "SECONDS", "a rank that does not arrive in time ends the step");
   app.add_flag("--reference", f->reference, "run the contracts on virtual ranks, one thread (slow)")->group(ranks);
@@ -150,6 +154,15 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   if (isa == std::end(kIsas)) return BadValue("--isa", f.isa, "auto, portable, avx2, avx512, avx512vnni, avx512bf16 or amx");
   config.isa_max = isa->second;
   config.reference = f.reference;
+  if (!f.profile.empty()) {
+    WEFT_ASSIGN_OR_RETURN(const MachineLimits limits, ReadProfile(f.profile));
+    auto costs = CostTableOf(limits);
+    if (!costs.ok()) return costs.status().In(fmt::format("--profile {}", f.profile));
+    if (config.ranks > 1 && costs->exchanges.empty()) {
+      return Status::Invalid("--profile {}: it has no costs of exchanges; `weft bench machine --output` measures them", f.profile);
+    }
+    config.costs = std::move(costs).value();
+  }
   return config;
 }
 

@@ -47,6 +47,7 @@ struct ModelFlags {
   double wait_timeout_s = 60;
   std::vector<std::string> opt;      // --opt name=on|off|auto
   std::vector<std::string> impl;     // --impl family=name
+  std::string profile;               // --profile: this machine's figures
   std::string isa = "auto";          // --isa avx2|avx512|...: at most this
   bool reference = false;            // --reference: contracts on virtual ranks
 };

@@ -9,10 +9,26 @@
 #include "cli/load.h"
 #include "cli/run_flags.h"
 #include "cli/session.h"
+#include "cli/trace_file.h"
 #include "engine/engine.h"
+#include "exec/rank_executor.h"
 
 namespace weft::cli {
 namespace {
+
+Status WriteTrace(const exec::StepTrace& trace, const plan::Executor& executor, const std::string& model, TraceFile* file, LogSink* log) {
+  file->Add(trace, exec::InstanceOf(executor).workers_per_rank());
+  Json about;
+  about.Set("model", model);
+  about.Set("executor", executor.Describe());
+  WEFT_RETURN_IF_ERROR(file->Close(about));
+  log->Info("{} events in {}, which ui.perfetto.dev opens", file->events(), file->path());
+  if (trace.dropped() > 0) {
+    log->Warning("--trace {}: it ends early; {} more events found no room behind the first {} of each worker (--trace-events)", file->path(),
+                 trace.dropped(), trace.capacity());
+  }
+  return Status::Ok();
+}
 
 Status Run(const RunFlags& f) {
   WEFT_RETURN_IF_ERROR(CheckRunFlags(f, isatty(STDIN_FILENO) != 0));
@@ -21,6 +37,10 @@ Status Run(const RunFlags& f) {
   const std::unique_ptr<LogSink> log = f.verbose ? MakeLog(false) : told ? MakePlainLog() : MakeLog(true);
   const SteadyClock clock;
   WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model, log.get()));
+  std::unique_ptr<TraceFile> trace_file;
+  if (!f.trace.empty()) {
+    WEFT_ASSIGN_OR_RETURN(trace_file, TraceFile::Create(f.trace));
+  }
   WEFT_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(f.model, log.get()));
   FitToModel(f.model, model.checkpoint->config(), &exec_config);
   WEFT_ASSIGN_OR_RETURN(const auto executor, MakeExecutor(model, std::move(exec_config), log.get()));
@@ -28,7 +48,15 @@ Status Run(const RunFlags& f) {
   WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, model.eos_ids));
   WEFT_ASSIGN_OR_RETURN(const auto engine, engine::Engine::Create(std::move(engine_config), executor.get(), &clock, log.get()));
   Session session(f, model, executor.get(), engine.get());
-  return f.chats() ? session.Chat() : session.Once();
+  if (trace_file == nullptr) return f.chats() ? session.Chat() : session.Once();
+  const exec::ModelInstance& instance = exec::InstanceOf(*executor);
+  exec::StepTrace trace(instance.config().ranks * instance.workers_per_rank(), static_cast<size_t>(f.trace_events.value_or(kTraceEvents)));
+  exec::SetTrace(*executor, &trace);
+  const Status status = f.chats() ? session.Chat() : session.Once();
+  exec::SetTrace(*executor, nullptr);
+  // Also after a step that failed: who waited for whom is what one wants to see then.
+  const Status written = WriteTrace(trace, *executor, model.name, trace_file.get(), log.get());
+  return status.ok() ? written : status;
 }
 
 }  // namespace

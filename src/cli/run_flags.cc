@@ -1,5 +1,7 @@
 #include "cli/run_flags.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -22,6 +24,8 @@ void AddRunFlags(CLI::App& app, RunFlags* f) {
   app.add_option("--logprobs", f->logprobs, "log-probabilities of each token and of the N best")->type_name("N")->check(Between(0, 20))->group(ask);
   app.add_flag("--json", f->json, "one JSON object instead of text")->group(ask);
   app.add_flag("--verbose", f->verbose, "log what is loaded and chosen")->group(ask);
+  app.add_option("--trace", f->trace, "when each worker began and ended each step, for ui.perfetto.dev")->type_name("FILE")->check(NotEmpty())->group(ask);
+  app.add_option("--trace-events", f->trace_events, fmt::format("of each worker that find room, 48 bytes each [{}]", kTraceEvents))->type_name("N")->check(Between(1, 1 << 26))->group(ask);
 
   const auto add = [&app](const char* name, auto* value, const CLI::Validator& check, const char* text) {
     app.add_option(name, *value, text)->type_name("X")->check(check)->capture_default_str()->group("Sampling");
@@ -48,6 +52,8 @@ Status CheckRunFlags(const RunFlags& f, bool terminal) {
   const int tokens = f.max_tokens.value_or(kMaxTokens);
   if (f.min_tokens > tokens) return Status::Invalid("--min-tokens {} must be at most --max-tokens {}", f.min_tokens, tokens);
   if (f.request_seed && f.temperature == 0) return Status::Invalid("--request-seed {} has no effect with --temperature 0", *f.request_seed);
+  if (!f.trace.empty() && f.model.reference) return Status::Invalid("--trace {}: --reference walks all ranks on one thread and has no times", f.trace);
+  if (f.trace_events && f.trace.empty()) return Status::Invalid("--trace-events {} has no effect without --trace", *f.trace_events);
   return Status::Ok();
 }
 

@@ -12,6 +12,8 @@
 namespace weft::cli {
 
 inline constexpr int kMaxTokens = 256;  // of an answer, if the context has that much room
+// Of each worker, 12 MiB: an answer of kMaxTokens by a model of 60 layers fits.
+inline constexpr int kTraceEvents = 1 << 18;
 
 struct RunFlags {
   ModelFlags model;
@@ -31,6 +33,8 @@ struct RunFlags {
   std::vector<std::string> stop;
   bool json = false;
   bool verbose = false;
+  std::string trace;                // --trace: a file for the times of every step
+  std::optional<int> trace_events;  // of each worker
 
   bool chats() const { return !prompt && !prompt_ids; }
 };

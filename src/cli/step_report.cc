@@ -1,5 +1,7 @@
 #include "cli/step_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace weft::cli {
@@ -7,18 +9,7 @@ namespace weft::cli {
 using graph::Graph;
 using graph::Node;
 using graph::Op;
-
-namespace {
-
-// Equal layers are one line: the matmul that makes L03.attn.q and that of L04.attn.q are "matmul q".
-std::string SiteOf(const Graph& g, const Node& node) {
-  if (g.value(node.out[0]).kind == graph::ValueKind::kState) return std::string(graph::NameOf(node.op));
-  const std::string& name = g.value(node.out[0]).name;
-  const size_t dot = name.rfind('.');
-  return std::string(graph::NameOf(node.op)) + " " + (dot == std::string::npos ? name : name.substr(dot + 1));
-}
-
-}  // namespace
+using graph::Value;
 
 Work& Work::operator+=(const Work& other) {
   bytes += other.bytes;
@@ -86,6 +77,19 @@ Bound BoundOf(const Work& work, const MachineLimits& limits, int threads) {
   bound.ns = std::max(memory, compute);
   bound.by = memory >= compute ? "memory" : most;
   return bound;
+}
+
+std::string SiteOf(const Graph& g, const Node& node) {
+  const std::string op(graph::NameOf(node.op));
+  const Value& y = g.value(node.out[0]);
+  if (y.kind == graph::ValueKind::kState) return op;
+  std::string_view name = y.name;
+  // What expanding a word made on the way is told by the word's own name.
+  for (const std::string_view part : {".roots", ".int8"}) {
+    if (name.ends_with(part)) name.remove_suffix(part.size());
+  }
+  if (const size_t dot = name.rfind('.'); dot != name.npos) name.remove_prefix(dot + 1);
+  return name == op ? op : fmt::format("{} {}", op, name);
 }
 
 TraceReport ReportOf(const exec::StepTrace& trace, int steps, const StepShape& shape) {

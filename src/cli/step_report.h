@@ -44,6 +44,10 @@ struct Bound {
 };
 Bound BoundOf(const Work& work, const MachineLimits& limits, int threads);
 
+// What a node does, without its layer: "matmul q" makes L03.attn.q and L04.attn.q, "matmul o_proj"
+// the roots of o_proj, "attention" what is called so.
+std::string SiteOf(const graph::Graph& graph, const graph::Node& node);
+
 // Mean of traced steps.
 struct OpTime {
   std::string op;         // "matmul qkv", "attention", ...

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "comm/roots.h"
 #include "exec/op_args.h"
@@ -62,11 +63,56 @@ auto Shapes(const Graph& g, const Node& node, int64_t rows, Shape shape) {
   return out;
 }
 
-// From this many bytes of roots on, each element is summed once and crosses rounded; below, every
-// rank sums all of it for itself and saves a meeting.
-constexpr int64_t kTwoShotBytes = 64 * 1024;
+// The cheapest of a collective's methods by the cost table; --impl goes before. The others are told
+// with what they cost, also those behind it in the list. `args`: one for each rank, for `rows` rows.
+template <typename Args>
+plan::Choice ChooseMethod(const CpuTargetOptions& options, std::span<const comm::Method<Args>* const> list, const std::vector<Args>& args,
+                          int64_t rows) {
+  const std::string_view family = comm::NameOf(list.front()->kind);
+  const auto forced = options.impl.find(family);
+  const int ranks = static_cast<int>(args.size()), workers = options.workers_per_rank;
+  plan::Choice choice;
+  std::vector<const comm::Method<Args>*> able;
+  std::vector<plan::MethodCost> costs;
+  for (const auto* method : list) {
+    std::string reason = method->refuse(args.front());
+    if (reason.empty() && forced != options.impl.end() && forced->second != method->name) reason = fmt::format("--impl {}={}", family, forced->second);
+    if (!reason.empty()) {
+      choice.refused.push_back({std::string(method->name), std::move(reason)});
+      continue;
+    }
+    int64_t most = 0;
+    for (const Args& a : args) most = std::max(most, method->bytes(a));
+    const int phases = method->phases(args.front());
+    // Few rows in one phase are done by every worker for itself (chain_steps); else workers share them and meet.
+    const bool shared = workers > 1 && (phases > 1 || rows > options.each_rows_max);
+    std::optional<double> ns = options.costs.ExchangeNs(family, method->name, ranks, shared ? most / workers : most, phases);
+    if (ns && shared) *ns += options.costs.MeetingNs(workers);
+    able.push_back(method);
+    costs.push_back({method->name, ns});
+  }
+  if (able.empty()) return choice;
+  const size_t best = plan::Cheapest(costs);
+  for (size_t i = 0; i < able.size(); ++i) {
+    if (i == best) continue;
+    std::string reason = "the cost table does not know it";
+    if (costs[i].ns) {
+      const double others = costs[best].ns.value_or(0);
+      reason = fmt::format("{:.0f} ns for {} row{}, {} takes {:.0f} ns{}", *costs[i].ns, rows, rows == 1 ? "" : "s", costs[best].method, others,
+                           *costs[i].ns < others ? fmt::format("; it must save {:.0f} %", plan::kSavingLeast * 100) : "");
+    }
+    choice.refused.push_back({std::string(able[i]->name), std::move(reason)});
+  }
+  const comm::Method<Args>& method = *able[best];
+  choice.impl = method.name;
+  choice.phases = method.phases(args.front());
+  if (method.name == "direct") return choice;  // the plan counts it itself, exactly per row
+  choice.row_wire_bytes = 0;
+  for (const Args& a : args) choice.row_wire_bytes += method.bytes(a);
+  choice.row_wire_bytes = (choice.row_wire_bytes + rows - 1) / rows;
+  return choice;
+}
 
-// An all-reduce's method. What a step costs on the wire is asked of the method itself.
 plan::Choice ChooseAllReduce(const CpuTargetOptions& options, const Graph& g, const Node& node, int64_t rows) {
   const int ranks = GroupSizeOf(g, node);
   const plan::KLeaves leaves = plan::LeavesOf(g, g.nodes[g.ProducerOf(node.in[0])].in[1], 0);
@@ -79,29 +125,9 @@ plan::Choice ChooseAllReduce(const CpuTargetOptions& options, const Graph& g, co
   args.root_ranks = roots.root_ranks.data();
   args.merges = roots.merges.data();
   args.dtype = g.value(node.out[0]).dtype;
-  plan::Choice choice;
-  const auto forced = options.impl.find("all_reduce");
-  const bool large = rows * args.cols * args.root_count * 4 >= kTwoShotBytes;
-  const std::string_view wanted = forced != options.impl.end() ? std::string_view(forced->second) : large ? "two_shot" : "direct";
-  for (const auto* method : comm::AllReduceMethods()) {
-    const std::string name(method->name);
-    std::string reason = method->refuse(args);
-    if (reason.empty() && method->name != wanted) {
-      reason = forced != options.impl.end() ? "--impl all_reduce=" + forced->second
-                                            : fmt::format("{} is best for {} rows of {}", wanted, rows, args.cols);
-    }
-    if (!reason.empty()) {
-      if (choice.impl.empty()) choice.refused.push_back({name, reason});
-      continue;
-    }
-    choice.impl = name;
-    choice.phases = method->phases(args);
-    if (name == "direct") continue;  // the plan counts it itself, exactly per row
-    choice.row_wire_bytes = 0;
-    for (args.rank = 0; args.rank < ranks; ++args.rank) choice.row_wire_bytes += method->bytes(args);
-    choice.row_wire_bytes = (choice.row_wire_bytes + rows - 1) / rows;
-  }
-  return choice;
+  std::vector<comm::ReduceArgs> members(ranks, args);
+  for (int r = 0; r < ranks; ++r) members[r].rank = r;
+  return ChooseMethod(options, comm::AllReduceMethods(), members, rows);
 }
 
 template <typename Method>

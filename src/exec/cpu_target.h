@@ -4,7 +4,9 @@
 #include <map>
 #include <string>
 
+#include "exec/default_costs.h"
 #include "kernels/kernel.h"
+#include "plan/cost_table.h"
 #include "plan/target.h"
 
 namespace weft::exec {
@@ -16,6 +18,7 @@ struct CpuTargetOptions {
   // --impl family=name: forces an entry of a family's list ("matmul" -> "ref").
   std::map<std::string, std::string, std::less<>> impl;
   bool reference = false;  // contracts only, for the reference executor
+  plan::CostTable costs = DefaultCosts();
 };
 
 class CpuTarget final : public plan::Target {

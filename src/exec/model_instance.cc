@@ -102,6 +102,7 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   target_options.each_rows_max = config_.each_rows_max;
   target_options.impl = config_.impl;
   target_options.reference = config_.reference;
+  target_options.costs = config_.costs;
   for (const auto& [family, name] : config_.impl) {
     const auto families = CpuTarget::Families();
     const auto known = families.find(family);

@@ -41,6 +41,7 @@ struct ExecConfig {
   int32_t each_rows_max = 8;        // chain_steps
   plan::CompileOptions compile;
   plan::ScheduleConfig schedule;
+  plan::CostTable costs = DefaultCosts();  // --profile
   std::map<std::string, std::string, std::less<>> impl;
   kernels::Isa isa_max = kernels::kIsaMax;
   bool reference = false;           // contracts only

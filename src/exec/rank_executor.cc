@@ -126,6 +126,7 @@ class RankExecutor final : public InstanceExecutor {
 
   Status WalkPlan(BoundPlan& bound, int rank, int worker) {
     auto& runners = bound.runners[rank][worker];
+    const int32_t rows = bound.plan.bucket.kind == plan::Bucket::Kind::kHead ? live_.head_rows : live_.tokens;
     for (size_t s = 0; s < runners.size(); ++s) {
       const plan::Step& step = bound.plan.steps[s];
       Runner& runner = *runners[s];
@@ -150,7 +151,7 @@ class RankExecutor final : public InstanceExecutor {
         const int64_t start = waits ? SteadyNowNs() : ready;
         runner.Run(live_, phase);
         trace_->Add(rank * instance_->workers_per_rank() + worker,
-                    {&bound.plan, static_cast<int32_t>(s), phase, waits, ready, start, SteadyNowNs()});
+                    {&bound.plan, static_cast<int32_t>(s), phase, rows, waits, ready, start, SteadyNowNs()});
       }
     }
     return Status::Ok();

@@ -15,6 +15,7 @@ struct StepEvent {
   const plan::Plan* plan = nullptr;
   int32_t step = 0;
   int32_t phase = 0;
+  int32_t rows = 0;       // live rows of its plan: tokens of a body, sampled rows of a head
   bool waited = false;    // it met others first
   int64_t ready_ns = 0;   // it had come so far
   int64_t start_ns = 0;   // everybody it waits for had
@@ -28,6 +29,7 @@ class StepTrace {
     for (List& list : lists_) list.events.reserve(events);
   }
   int workers() const { return static_cast<int>(lists_.size()); }
+  size_t capacity() const { return lists_.front().events.capacity(); }  // of one worker
   void Add(int worker, const StepEvent& event) {
     List& list = lists_[worker];
     if (list.events.size() < list.events.capacity()) list.events.push_back(event); else ++list.dropped;

@@ -19,7 +19,7 @@ struct Refused {
 
 struct Choice {
   std::string impl;              // "" : nothing can do it (an error of compile)
-  std::vector<Refused> refused;  // those before it in the list
+  std::vector<Refused> refused;  // those before it in the list; of an exchange, all that cost more
   int phases = 1;                // of an exchange: ranks meet before each
   int64_t row_wire_bytes = -1;   // of an exchange, per row, all ranks; -1: all read what peers hold
 };

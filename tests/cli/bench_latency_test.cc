@@ -1,8 +1,13 @@
 #include "cli/bench_latency.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <sstream>
 
 #include "base/json.h"
 
@@ -55,11 +60,30 @@ TEST(BenchLatency, PrintsATableAndWhereTheTimeGoes) {
   EXPECT_EQ(o.out.find("prefill:"), std::string::npos) << "0 asks for none";
 }
 
+TEST(BenchLatency, ATraceHasTheLastStepsOfEachBucket) {
+  const std::string path = testing::TempDir() + "weft_latency_trace_" + std::to_string(getpid()) + ".json";
+  const Outcome o = RunLatency("--json --threads 1 --prefill 5 --batch 2 --tokens 1 --repeat 1 --max-model-len 64 --trace " + path);
+  ASSERT_EQ(o.code, 0) << o.err;
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::remove(path.c_str());
+  const auto json = ParseJson(text.str());
+  ASSERT_TRUE(json.ok()) << json.status().message();
+  std::map<std::string, int> plans;
+  for (const Json& event : json->Find("traceEvents")->as_array()) {
+    const Json* category = event.Find("cat");
+    if (category != nullptr && category->as_string() == "plan") ++plans[event.Find("name")->as_string()];
+  }
+  EXPECT_EQ(plans, (std::map<std::string, int>{{"body:5", 1}, {"head:1:greedy", 1}, {"body:2", 8}, {"head:2:greedy", 8}}));
+}
+
 TEST(BenchLatency, NamesTheFlagAndItsBound) {
   for (const auto& [arguments, words] : std::vector<std::pair<std::string, std::vector<std::string>>>{
            {"--prefill 65 --max-model-len 64", {"--prefill 65", "64 positions", "--max-model-len"}},
            {"--prefill 0 --depth 60 --max-model-len 64", {"--depth 60", "64 positions"}},
            {"--prefill 0 --batch -1", {"--batch -1"}},
+           {"--trace /no/such/folder/x", {"--trace /no/such/folder/x: No such file"}},
+           {"--reference", {"--reference"}},
            {"--profile /nowhere.json", {"/nowhere.json"}}}) {
     const Outcome o = RunLatency("--threads 1 " + arguments);
     EXPECT_EQ(o.code, 1) << arguments;

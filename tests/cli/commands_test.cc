@@ -4,13 +4,19 @@
 #include "cli/commands.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
 
 #include "base/json.h"
+#include "cli/machine_limits.h"
 #include "cli/version.h"
 
 namespace weft::cli {
@@ -86,6 +92,30 @@ TEST(Run, AScheduleChangesNoBit) {
   }
 }
 
+TEST(Run, ATraceIsWrittenAndItsBoundIsTold) {
+  const std::string path = testing::TempDir() + "weft_run_trace_" + std::to_string(getpid()) + ".json";
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos", "--tensor-parallel-size", "2", "--threads", "2", "--trace", path});
+    const Outcome outcome = Do(AddRun, std::move(more));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::stringstream text;
+    text << std::ifstream(path).rdbuf();
+    auto trace = ParseJson(text.str());
+    EXPECT_TRUE(trace.ok()) << trace.status().message();
+    std::set<std::string> names;
+    for (const Json& event : trace->Find("traceEvents")->as_array()) names.insert(event.Find("name")->as_string());
+    for (const char* name : {"process_name", "thread_name", "body:4", "attention"}) EXPECT_TRUE(names.contains(name)) << name;
+    EXPECT_EQ(trace->Find("otherData")->Find("model")->as_string(), kModel);
+    std::remove(path.c_str());
+    return outcome;
+  };
+  const Outcome whole = run({});
+  EXPECT_EQ(whole.err.find("--trace"), std::string::npos) << whole.err;
+  EXPECT_EQ(run({"--json"}).out.find("trace"), std::string::npos);
+  const Outcome cut = run({"--trace-events", "20"});
+  EXPECT_NE(cut.err.find("found no room behind the first 20 of each worker (--trace-events)"), std::string::npos) << cut.err;
+}
+
 TEST(Run, WithoutATokenizerTheIdsAreTheAnswer) {
   const Outcome outcome = Do(AddRun, {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -125,6 +155,26 @@ TEST(Explain, PrintsThePlanOfABucket) {
   EXPECT_EQ(outcome.out, Do(AddExplain, {"--model", kModel, "--bucket", "decode:4"}).out);
   const Outcome ranks = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4", "--tensor-parallel-size", "3"});
   EXPECT_NE(ranks.out.find("all_reduce"), std::string::npos) << ranks.err;
+}
+
+TEST(Explain, AProfileDecidesBetweenTheMethodsOfAnExchange) {
+  const std::string path = testing::TempDir() + "weft_profile_" + std::to_string(getpid()) + ".json";
+  const auto explain = [&](double two_shot) {
+    MachineLimits limits;
+    for (const auto& [method, ns] : std::map<std::string, double>{{"direct", 500}, {"two_shot", two_shot}}) {
+      limits.limits.push_back({"all_reduce_phase", 2, 0, ns, ns, "ns", method});
+      limits.limits.push_back({"all_reduce_kib", 2, 0, 10, 10, "ns/KiB", method});
+    }
+    std::ofstream(path) << DumpJson(ToJson(limits));
+    const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4", "--tensor-parallel-size", "2", "--profile", path});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    std::remove(path.c_str());
+    return outcome.out;
+  };
+  const std::string cheap = explain(1), dear = explain(5000);
+  EXPECT_NE(cheap.find("all_reduce:two_shot"), std::string::npos) << cheap;
+  EXPECT_NE(cheap.find("ns for 4 rows, two_shot takes"), std::string::npos) << cheap;
+  EXPECT_NE(dear.find("ns for 4 rows, direct takes"), std::string::npos) << dear;
 }
 
 TEST(Explain, PrintsTheTableOfOpsWithoutAModel) {

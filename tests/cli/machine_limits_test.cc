@@ -53,10 +53,27 @@ TEST_F(MachineLimitsTest, MemoryIsTheLargestSetAndTheNearestThreadCountBelow) {
   EXPECT_EQ(sample.Find("bf16", 2)->value, 180.0);
 }
 
+TEST_F(MachineLimitsTest, TheCostTableIsMadeOfTheMedians) {
+  MachineLimits sample = Sample();
+  EXPECT_EQ(*CostTableOf(sample), plan::CostTable{}) << "older profiles have no exchanges";
+  sample.limits.push_back({"barrier", 2, 0, 140, 150, "ns", "flags"});
+  sample.limits.push_back({"all_reduce_phase", 2, 0, 400, 450, "ns", "direct"});
+  sample.limits.push_back({"all_reduce_phase", 4, 0, 500, 550, "ns", "direct"});
+  sample.limits.push_back({"all_reduce_kib", 2, 0, 30, 35, "ns/KiB", "direct"});
+  EXPECT_FALSE(CostTableOf(sample).ok());
+  EXPECT_EQ(CostTableOf(sample).status().message(), "limit \"all_reduce_kib\" of direct for 4 threads is missing");
+  sample.limits.push_back({"all_reduce_kib", 4, 0, 40, 45, "ns/KiB", "direct"});
+  const auto read = ReadProfile(Write(DumpJson(ToJson(sample))));
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(*CostTableOf(*read), (plan::CostTable{{{"all_reduce", "direct", 2, 450, 35}, {"all_reduce", "direct", 4, 550, 45}}, {{2, 150}}}));
+}
+
 TEST_F(MachineLimitsTest, OtherFilesAreRefusedByName) {
   for (const char* text : {"{}", "[]", "{\"schema\": \"weft-machine-1\"}", "nonsense",
                            "{\"schema\": \"weft-machine-1\", \"limits\": [{\"name\": \"read\", \"value\": 0}]}"}) {
-    EXPECT_FALSE(ReadProfile(Write(text)).ok()) << text;
+    const auto read = ReadProfile(Write(text));
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_NE(read.status().message().find("--profile " + path_), std::string::npos) << read.status().message();
   }
   EXPECT_FALSE(ReadProfile("/no/such/profile.json").ok());
 }
@@ -64,7 +81,7 @@ TEST_F(MachineLimitsTest, OtherFilesAreRefusedByName) {
 TEST(MachineLimits, AMeasurementHasEveryFigureAndIsPositive) {
   auto limits = MeasureMachine({.threads = {1}, .seconds = 0.001, .bytes = 1 << 22, .caches = false, .exchange = false});
   ASSERT_TRUE(limits.ok()) << limits.status().message();
-  for (const char* name : {"fp32", "bf16", "int8", "read"}) {
+  for (const char* name : {"fp32", "bf16", "int8", "read", "copy"}) {
     const Limit* limit = limits->Find(name, 1);
     ASSERT_NE(limit, nullptr) << name;
     EXPECT_GT(limit->value, 0) << name;

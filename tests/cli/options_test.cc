@@ -146,6 +146,22 @@ TEST(ModelFlags, UpstreamsVariablesAreReadOnceAtTheStart) {
   EXPECT_EQ(config->schedule.schedule, plan::Schedule::kFc1);
 }
 
+TEST(ExecConfig, AProfileGivesTheCostTable) {
+  const auto costs_of = [](const char* name, int ranks) -> Result<plan::CostTable> {
+    ModelFlags flags;
+    flags.profile = std::string(WEFT_SOURCE_DIR "/profiles/") + name;
+    flags.tensor_parallel_size = ranks;
+    WEFT_ASSIGN_OR_RETURN(const exec::ExecConfig config, ExecConfigOf(flags, &log));
+    return config.costs;
+  };
+  EXPECT_EQ(ExecConfigOf(ModelFlags(), &log)->costs, exec::DefaultCosts());
+  EXPECT_FALSE(costs_of("xeon-spr-2.json", 2)->exchanges.empty());
+  EXPECT_TRUE(costs_of("epyc-zen3-2.json", 1)->exchanges.empty()) << "one rank exchanges nothing";
+  const Status older = costs_of("epyc-zen3-2.json", 2).status();
+  EXPECT_NE(older.message().find("epyc-zen3-2.json: it has no costs of exchanges"), std::string::npos) << older.message();
+  EXPECT_NE(costs_of("none.json", 1).status().message().find("--profile "), std::string::npos);
+}
+
 TEST(EngineConfig, FlagsArriveInIt) {
   ModelFlags f;
   f.enable_prefix_caching = false;

@@ -23,6 +23,8 @@ TEST(RunFlags, WhatWouldHaveNoEffectIsAnError) {
       {"--min-tokens 300", [](RunFlags& f) { f.min_tokens = 300; }},
       {"--min-tokens 9", [](RunFlags& f) { f.min_tokens = 9, f.max_tokens = 8; }},
       {"--request-seed 5", [](RunFlags& f) { f.request_seed = 5; }},
+      {"--trace x: --reference", [](RunFlags& f) { f.trace = "x", f.model.reference = true; }},
+      {"--trace-events 7", [](RunFlags& f) { f.trace_events = 7; }},
   };
   for (const auto& [begin, spoil] : cases) {
     RunFlags f = Asking();

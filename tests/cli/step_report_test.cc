@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "exec/rank_executor.h"
 #include "support/checkpoints.h"
 
@@ -87,6 +90,18 @@ TEST(BoundOf, IsTheSlowerOfMemoryAndArithmetic) {
   EXPECT_EQ(BoundOf(work, {}, 1).ns, 0) << "nothing is known";
 }
 
+TEST(SiteOf, TellsTheStepsOfALayerApartAndNotTheLayers) {
+  const plan::Plan plan = TinyPlan(2, 4);
+  std::map<std::string, std::set<std::string>> sites;  // by layer
+  for (const plan::Step& step : plan.steps) {
+    const graph::Node& node = plan.graph.nodes[step.node];
+    EXPECT_TRUE(sites[node.layer].insert(SiteOf(plan.graph, node)).second) << node.layer << ": " << SiteOf(plan.graph, node);
+  }
+  EXPECT_EQ(sites["L00.attn"], sites["L01.attn"]);
+  EXPECT_EQ(sites["L00.mlp"], sites["L01.mlp"]);
+  EXPECT_EQ(sites["L00.mlp"], (std::set<std::string>{"matmul gate", "silu_mul", "matmul down_proj", "all_reduce down_proj"}));
+}
+
 TEST(ReportOf, SumsLikeStepsOverLayersAndWorkers) {
   const plan::Plan plan = TinyPlan(1, 1);
   const auto index = [&](graph::Op op, int nth) {
@@ -96,13 +111,13 @@ TEST(ReportOf, SumsLikeStepsOverLayersAndWorkers) {
   exec::StepTrace trace(2, 3);
   for (int round : {0, 1}) {
     trace.Clear();
-    trace.Add(0, {&plan, first, 0, true, 100, 110, 150});
-    trace.Add(0, {&plan, second, 0, false, 150, 150, 170});
-    trace.Add(1, {&plan, first, 0, true, 90, 110, 140});
-    trace.Add(1, {&plan, second, 0, false, 140, 140, 170});
+    trace.Add(0, {&plan, first, 0, 1, true, 100, 110, 150});
+    trace.Add(0, {&plan, second, 0, 1, false, 150, 150, 170});
+    trace.Add(1, {&plan, first, 0, 1, true, 90, 110, 140});
+    trace.Add(1, {&plan, second, 0, 1, false, 140, 140, 170});
     const TraceReport report = ReportOf(trace, 1, {1, 1, 7});
     ASSERT_EQ(report.ops.size(), 1u) << round;
-    EXPECT_EQ(report.ops[0].op.substr(0, 9), "attention");
+    EXPECT_EQ(report.ops[0].op, "attention");
     EXPECT_EQ(report.ops[0].count, 2);
     EXPECT_EQ(report.ops[0].ns, (40 + 20 + 30 + 30) / 2.0);
     EXPECT_EQ(report.ops[0].wait_ns, (10 + 20) / 2.0);
@@ -111,8 +126,8 @@ TEST(ReportOf, SumsLikeStepsOverLayersAndWorkers) {
     EXPECT_EQ(report.ops[0].work.bytes, 2 * WorkOf(plan, plan.steps[first], {1, 1, 7}, 1).bytes);
   }
   EXPECT_EQ(trace.dropped(), 0);
-  trace.Add(0, {&plan, first, 0, false, 0, 0, 0});
-  trace.Add(0, {&plan, first, 0, false, 0, 0, 0});
+  trace.Add(0, {&plan, first, 0, 1, false, 0, 0, 0});
+  trace.Add(0, {&plan, first, 0, 1, false, 0, 0, 0});
   EXPECT_EQ(trace.dropped(), 1) << "memory for three events a worker";
 }
 
