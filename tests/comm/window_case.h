@@ -397,7 +397,7 @@ inline std::vector<std::unique_ptr<WindowCase>> WindowCases(int members, uint64_
   for (int leaves : {1, 9, 16}) {
     std::vector<std::pair<int64_t, int64_t>> sizes{{0, 64},   {1, 1},   {3, 7},
                                                    {1, 1000}, {5, 200}, {17, 64}};
-    if (large) sizes.push_back({301, 2050});
+    if (large) sizes.push_back({131, 1026});
     for (auto [rows, cols] : sizes) {
       ReduceShape shape{.ranks = members,
                         .leaves = leaves,
