@@ -1,7 +1,7 @@
 // Ranks are processes of an MPI job. A peer's window is a mirror in this process at addresses of
 // its own, and Exchange brings the rectangles that the next phase reads from each peer, in one
 // message for small ones. The methods then run over mirrors as they run over windows, so that bits
-// cannot differ; docs/decisions/0015.
+// cannot differ; docs/decisions/0016.
 //
 // A rank is one process with any number of workers; worker 0 talks to MPI while the others wait at
 // the rank's barrier.

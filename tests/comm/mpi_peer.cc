@@ -1,7 +1,9 @@
-// One rank of a job in which one rank goes away: mpi_loss_test.cc starts it and reads what it says.
+// One rank of a job in which ranks lose each other: mpi_loss_test.cc starts it and reads what it
+// says.
 //   weft_comm_mpi_peer HOW VICTIM TIMEOUT_MS
-// All ranks exchange until the victim does what HOW says (exit, kill, stall) in the middle; then
-// each of the others prints "rank R: STATUS after S s" and ends without MPI, as a server would.
+// All ranks exchange until the victim does in the middle what HOW says (exit, kill, stall) or,
+// after "never", until something outside separates them. Then each of the others prints "rank R:
+// STATUS after S s" and ends without MPI, as a server would.
 #include <unistd.h>
 
 #include <csignal>
@@ -28,7 +30,7 @@ int Main(int argc, char** argv) {
   const int group = self.fabric().AddGroup(all).value();
   const auto cases = WindowCases(ranks, 500, false);
   for (int64_t step = 0;; ++step) {
-    if (rank == victim && step == 100) {
+    if (rank == victim && step == 100 && how != "never") {
       if (how == "exit") _exit(3);
       if (how == "kill") raise(SIGKILL);
       std::this_thread::sleep_for(std::chrono::nanoseconds(timeout_ns + 3 * kNsPerSecond));
