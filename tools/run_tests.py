@@ -22,6 +22,9 @@ import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FUZZ_SECONDS = 20
+# Ranks as processes: the tests of comm that mpirun starts, and no other room.
+MPI_TARGETS = ("weft_comm_mpi_test", "weft_comm_mpi_loss_test")
+MPI_TESTS = r"^comm_mpi_"
 # Races live where threads do; the other rooms under TSan would only cost time.
 TSAN_ROOMS = r"^(base|device|comm|exec|engine|serve)$"
 
@@ -185,6 +188,8 @@ def run(everything):
     if not built.failures:
         total.add(ctest("release", env, timeout=7200 if everything else 600))
         total.add(clients(env))
+    built = build("mpi", MPI_TARGETS)
+    total.add(built if built.failures else ctest("mpi", env, MPI_TESTS))
     if everything:
         for preset, only in (("asan", None), ("tsan", TSAN_ROOMS)):
             built = build(preset)

@@ -1,7 +1,10 @@
 #include "comm/fabric.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
+
+#include "base/check.h"
 
 namespace weft::comm {
 
@@ -11,6 +14,41 @@ Traffic Fabric::TrafficOf(Collective kind) const {
     const Traffic one = TrafficOf(rank, kind);
     sum.calls += one.calls;
     sum.bytes += one.bytes;
+  }
+  return sum;
+}
+
+int Fabric::PlaceOf(const Actor& actor) const {
+  const std::span<const int> group = GroupOf(actor.group);
+  const auto at = std::ranges::find(group, actor.rank);
+  WEFT_CHECK(at != group.end(), "rank {} is not in group {}", actor.rank, actor.group);
+  return static_cast<int>(at - group.begin());
+}
+
+Status Fabric::CheckGroup(std::span<const int> group) const {
+  if (group.empty()) return Status::Invalid("a group without ranks");
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (group[i] < 0 || group[i] >= ranks()) {
+      return Status::Invalid("a group with rank {} of {}", group[i], ranks());
+    }
+    if (std::ranges::count(group.first(i), group[i]) > 0) {
+      return Status::Invalid("a group with rank {} twice", group[i]);
+    }
+  }
+  return {};
+}
+
+void Fabric::Counters::Count(int worker, Collective kind, int64_t calls, int64_t bytes) {
+  Traffic& traffic = lines_[worker].traffic[static_cast<int>(kind)];
+  traffic.calls += calls;
+  traffic.bytes += bytes;
+}
+
+Traffic Fabric::Counters::Of(int worker_begin, int worker_end, Collective kind) const {
+  Traffic sum;
+  for (int i = worker_begin; i < worker_end; ++i) {
+    sum.calls += lines_[i].traffic[static_cast<int>(kind)].calls;
+    sum.bytes += lines_[i].traffic[static_cast<int>(kind)].bytes;
   }
   return sum;
 }
@@ -26,24 +64,22 @@ Result<std::unique_ptr<ThreadFabric>> ThreadFabric::Create(Options options) {
 }
 
 ThreadFabric::ThreadFabric(Options options)
-    : workers_(std::move(options.workers)), spin_ns_(options.spin_ns), windows_(workers_.size()) {
+    : workers_(std::move(options.workers)),
+      spin_ns_(options.spin_ns),
+      windows_(workers_.size()),
+      counters_(std::accumulate(workers_.begin(), workers_.end(), 0)) {
   first_workers_.push_back(0);
   for (int count : workers_) first_workers_.push_back(first_workers_.back() + count);
-  counters_.resize(first_workers_.back());
 }
 
 Result<int> ThreadFabric::AddGroup(std::span<const int> ranks) {
   for (size_t i = 0; i < groups_.size(); ++i) {
     if (std::ranges::equal(groups_[i]->ranks, ranks)) return static_cast<int>(i);
   }
-  if (ranks.empty()) return Status::Invalid("a group without ranks");
+  WEFT_RETURN_IF_ERROR(CheckGroup(ranks));
   std::vector<int> firsts(workers_.size(), -1);
   std::vector<std::string> names;
   for (int rank : ranks) {
-    if (rank < 0 || rank >= this->ranks()) {
-      return Status::Invalid("a group with rank {} of {}", rank, this->ranks());
-    }
-    if (firsts[rank] >= 0) return Status::Invalid("a group with rank {} twice", rank);
     firsts[rank] = static_cast<int>(names.size());
     for (int worker = 0; worker < workers_[rank]; ++worker) {
       names.push_back(workers_[rank] == 1 ? fmt::format("rank {}", rank)
@@ -60,19 +96,11 @@ Result<int> ThreadFabric::AddGroup(std::span<const int> ranks) {
 }
 
 void ThreadFabric::Count(const Actor& actor, Collective kind, int64_t calls, int64_t bytes) {
-  Traffic& traffic =
-      counters_[first_workers_[actor.rank] + actor.worker].traffic[static_cast<int>(kind)];
-  traffic.calls += calls;
-  traffic.bytes += bytes;
+  counters_.Count(first_workers_[actor.rank] + actor.worker, kind, calls, bytes);
 }
 
 Traffic ThreadFabric::TrafficOf(int rank, Collective kind) const {
-  Traffic sum;
-  for (int i = first_workers_[rank]; i < first_workers_[rank + 1]; ++i) {
-    sum.calls += counters_[i].traffic[static_cast<int>(kind)].calls;
-    sum.bytes += counters_[i].traffic[static_cast<int>(kind)].bytes;
-  }
-  return sum;
+  return counters_.Of(first_workers_[rank], first_workers_[rank + 1], kind);
 }
 
 }  // namespace weft::comm

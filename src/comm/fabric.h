@@ -1,8 +1,11 @@
 // What carries bytes between ranks: the windows they may read of each other, the meetings between
 // the phases of a collective, and the counters that a test compares with the plan.
 //
-// Thread: AddGroup and SetWindow at start, by one thread; Sync, Arrive, Await and Count by the
-// worker that they name; counters are read while no step runs. Errors: a meeting that fails
+// Where ranks share memory a peer's window is read in place, and to exchange is to meet. Where they
+// do not, a process holds a mirror of each peer's window, and an exchange brings what the next phase
+// reads (Method::reads) into the mirrors.
+// Thread: AddGroup and SetWindow at start, by one thread; Sync, Arrive, Await, Exchange and Count by
+// the worker that they name; counters are read while no step runs. Errors: a meeting that fails
 // (device/barrier.h) ends the step for all ranks; the fabric is then unusable.
 #pragma once
 
@@ -22,6 +25,10 @@ struct Traffic {
   int64_t bytes = 0;  // taken from peers
 };
 
+// What members of a group read from each other in one phase: calls visit for each read of `member`,
+// its place in the group, as Method::reads does.
+using PhaseReads = FunctionRef<void(int member, ReadVisit visit)>;
+
 // Who is acting: a worker of a rank, as a member of a group.
 struct Actor {
   int group = 0;
@@ -38,9 +45,12 @@ class Fabric {
   // Ranks that will exchange, in order of place; the same ranks twice give the same id.
   virtual Result<int> AddGroup(std::span<const int> ranks) = 0;
   virtual std::span<const int> GroupOf(int group) const = 0;
+  // Of the actor's rank in its group. REQUIRES: it is a member.
+  int PlaceOf(const Actor& actor) const;
 
   // Memory of `rank` that its peers may read.
   virtual void SetWindow(int rank, std::span<std::byte> window) = 0;
+  // The window or, of a rank in another process, its mirror.
   virtual std::span<std::byte> WindowOf(int rank) const = 0;
 
   // All workers of all ranks of the group meet; Arrive and Await are the two halves.
@@ -50,12 +60,32 @@ class Fabric {
     Arrive(actor);
     return Await(actor, site);
   }
+  // Before a phase: all workers of a rank call it, and afterwards what `reads` tells of this member
+  // can be read by pointer until the next call. Not more: ranks of other processes may be elsewhere.
+  virtual Status Exchange(const Actor& actor, PhaseReads reads, const device::WaitSite& site) = 0;
   // Releases everybody who waits, now and later.
   virtual void Abort(Status reason) = 0;
 
   virtual void Count(const Actor& actor, Collective kind, int64_t calls, int64_t bytes) = 0;
   virtual Traffic TrafficOf(int rank, Collective kind) const = 0;
   Traffic TrafficOf(Collective kind) const;  // of all ranks; calls count each rank's
+
+ protected:
+  // One worker writes its own; others read them after the step's end, which orders the accesses.
+  class Counters {
+   public:
+    explicit Counters(int workers) : lines_(static_cast<size_t>(workers)) {}
+    void Count(int worker, Collective kind, int64_t calls, int64_t bytes);
+    Traffic Of(int worker_begin, int worker_end, Collective kind) const;
+
+   private:
+    struct alignas(128) Line {
+      Traffic traffic[kCollectives];
+    };
+    std::vector<Line> lines_;
+  };
+  // Errors: no rank, a rank that does not exist or comes twice.
+  Status CheckGroup(std::span<const int> group) const;
 };
 
 // Ranks are workers of this process, and a window is a pointer.
@@ -82,6 +112,9 @@ class ThreadFabric final : public Fabric {
     Group& group = *groups_[actor.group];
     return group.barrier.Await(group.firsts[actor.rank] + actor.worker, site);
   }
+  Status Exchange(const Actor& actor, PhaseReads, const device::WaitSite& site) override {
+    return Sync(actor, site);
+  }
   void Abort(Status reason) override { abort_.Set(std::move(reason)); }
   const device::AbortFlag& abort() const { return abort_; }
   void Count(const Actor& actor, Collective kind, int64_t calls, int64_t bytes) override;
@@ -94,10 +127,6 @@ class ThreadFabric final : public Fabric {
     std::vector<int> firsts;  // [all ranks] the barrier's participant of its worker 0, or -1
     device::Barrier barrier;
   };
-  // One worker writes it; others read it after the step's end, which orders the accesses.
-  struct alignas(128) Counters {
-    Traffic traffic[kCollectives];
-  };
 
   explicit ThreadFabric(Options options);
 
@@ -107,25 +136,45 @@ class ThreadFabric final : public Fabric {
   device::AbortFlag abort_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::span<std::byte>> windows_;
-  std::vector<Counters> counters_;  // [all workers]
+  Counters counters_;  // of all workers
 };
 
-// One worker's part of a collective: meets before every phase, runs its static slice, counts.
-// site.what is replaced by the collective's name if empty.
-template <typename Args>
-Status RunCollective(Fabric& fabric, const Actor& actor, const Method<Args>& method,
-                     const Args& args, device::WaitSite site) {
-  if (*site.what == '\0') site.what = NameOf(method.kind).data();
+// One worker's part of a collective: `meet(phase)` before every phase, its static slice, the counts.
+template <typename Args, typename Meet>
+Status RunPhases(Fabric& fabric, const Actor& actor, const Method<Args>& method, const Args& args,
+                 const Meet& meet) {
   const int workers = fabric.WorkersOf(actor.rank);
   const int phases = method.phases(args);
   int64_t bytes = 0;
   for (int phase = 0; phase < phases; ++phase) {
-    WEFT_RETURN_IF_ERROR(fabric.Sync(actor, site));
+    WEFT_RETURN_IF_ERROR(meet(phase));
     bytes += method.run(args, phase,
                         kernels::SliceOf(method.units(args, phase), actor.worker, workers));
   }
   fabric.Count(actor, method.kind, actor.worker == 0 ? 1 : 0, bytes);
   return {};
+}
+
+// `members`: the args of all members of the group, as this process sees their windows.
+// site.what is replaced by the collective's name if empty.
+template <typename Args>
+Status RunCollective(Fabric& fabric, const Actor& actor, const Method<Args>& method,
+                     std::span<const Args> members, device::WaitSite site) {
+  if (*site.what == '\0') site.what = NameOf(method.kind).data();
+  return RunPhases(fabric, actor, method, members[fabric.PlaceOf(actor)], [&](int phase) {
+    const auto reads = [&](int member, ReadVisit visit) {
+      method.reads(members[member], phase, visit);
+    };
+    return fabric.Exchange(actor, reads, site);
+  });
+}
+
+// Threads need the args of the other members for nothing.
+template <typename Args>
+Status RunCollective(ThreadFabric& fabric, const Actor& actor, const Method<Args>& method,
+                     const Args& args, device::WaitSite site) {
+  if (*site.what == '\0') site.what = NameOf(method.kind).data();
+  return RunPhases(fabric, actor, method, args, [&](int) { return fabric.Sync(actor, site); });
 }
 
 }  // namespace weft::comm

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "kernels/kernel.h"
 #include "kernels/reduce/finish.h"
 #include "kernels/sample/argmax.h"
@@ -25,6 +26,16 @@ enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllTo
 inline constexpr int kCollectives = 5;
 std::string_view NameOf(Collective kind);  // "all_reduce"
 
+// A rectangle that a member reads out of a peer's window.
+struct Read {
+  int32_t from = 0;  // the member that holds it
+  int64_t rows = 0;
+  int64_t bytes = 0;  // of one row
+  const std::byte* data = nullptr;
+  int64_t stride = 0;  // bytes from row to row
+};
+using ReadVisit = FunctionRef<void(const Read&)>;
+
 template <typename Args>
 struct Method {
   std::string_view name;  // "direct", "two_shot", "halving"
@@ -36,6 +47,11 @@ struct Method {
   int64_t (*units)(const Args&, int phase) = nullptr;
   // Bytes that this member takes from its peers in all phases, from shapes alone: what a plan says.
   int64_t (*bytes)(const Args&) = nullptr;
+  // Visits all that this member's run() reads from its peers in this phase, every byte once, none
+  // of it empty. Computes with the pointers in args but never looks behind them: with equal args
+  // (up to where windows begin) every member enumerates the same, so a sender knows what a reader
+  // wants.
+  void (*reads)(const Args&, int phase, ReadVisit) = nullptr;
   // Runs a range of units; returns the bytes it took from peers, counted where they are taken.
   int64_t (*run)(const Args&, int phase, Slice) = nullptr;
 };
@@ -45,19 +61,19 @@ struct Method {
 struct ReduceArgs {
   int rank = 0;
   int ranks = 1;
-  int64_t rows = 0;                     // live rows of the partials
+  int64_t rows = 0;  // live rows of the partials
   int64_t cols = 0;
   int root_count = 0;                   // of all members: roots of maximal subtrees, leaf order
   const int32_t* root_ranks = nullptr;  // [root_count] the member that holds it, ascending
   const uint8_t* merges = nullptr;      // [root_count] RootMerges()
   DType dtype = DType::kBF16;           // of y: bfloat16 or float32
   // reduce-scatter: member i owns rows [starts[i], starts[i+1]); nullptr: OwnedBegin().
-  const int64_t* starts = nullptr;      // [ranks + 1]
+  const int64_t* starts = nullptr;  // [ranks + 1]
   // Memory; a method's refuse and bytes do not look at it.
-  float* const* roots = nullptr;        // [root_count], each [rows, cols]; halving sums in place
-  const int64_t* strides = nullptr;     // [root_count] floats from row to row
-  const float* bias = nullptr;          // [cols] or nullptr
-  const View* y = nullptr;              // [ranks] all-reduce [rows, cols]; else [own rows, cols]
+  float* const* roots = nullptr;     // [root_count], each [rows, cols]; halving sums in place
+  const int64_t* strides = nullptr;  // [root_count] floats from row to row
+  const float* bias = nullptr;       // [cols] or nullptr
+  const View* y = nullptr;           // [ranks] all-reduce [rows, cols]; else [own rows, cols]
   const kernels::Kernel<kernels::FinishArgs>* finish = nullptr;  // without scratch
 };
 
@@ -79,7 +95,7 @@ struct MoveArgs {
   int count = 0;
 };
 
-// Partial(max-pair) -> Replicated: the largest (value, lowest id) of all vocabulary shards, per row.
+// Partial(max-pair) -> Replicated: per row the largest (value, lowest id) of all vocabulary shards.
 struct PairMaxArgs {
   int rank = 0;
   int ranks = 1;

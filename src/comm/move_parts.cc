@@ -44,6 +44,18 @@ int64_t MoveBytes(const MoveArgs& a) {
   return bytes;
 }
 
+void ReadParts(const MoveArgs& a, int, ReadVisit visit) {
+  for (int i = 0; i < a.count; ++i) {
+    const Part& part = a.parts[i];
+    if (part.from == a.rank || part.rows == 0 || part.bytes == 0) continue;
+    visit({.from = part.from,
+           .rows = part.rows,
+           .bytes = part.bytes,
+           .data = part.data,
+           .stride = part.stride});
+  }
+}
+
 int64_t RunMove(const MoveArgs& a, int, Slice units) {
   int64_t bytes = 0;
   int64_t before = 0;  // units of the parts passed so far

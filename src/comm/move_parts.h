@@ -14,6 +14,7 @@ std::string RefuseMove(const MoveArgs& a);
 int MovePhases(const MoveArgs& a);
 int64_t MoveUnits(const MoveArgs& a, int phase);
 int64_t MoveBytes(const MoveArgs& a);
+void ReadParts(const MoveArgs& a, int phase, ReadVisit visit);
 int64_t RunMove(const MoveArgs& a, int phase, Slice units);
 
 }  // namespace weft::comm

@@ -34,6 +34,18 @@ int64_t FirstRow(const ReduceArgs& a, Collective kind) {
   return kind == Collective::kReduceScatter ? RowBegin(a, a.rank) : 0;
 }
 
+// Calls visit for `part` of a float matrix that member `from` holds.
+void ReadFloats(int from, const float* base, int64_t stride, const Rectangle& part,
+                ReadVisit visit) {
+  constexpr int64_t kSize = sizeof(float);
+  visit(
+      {.from = from,
+       .rows = part.row_end - part.row_begin,
+       .bytes = (part.col_end - part.col_begin) * kSize,
+       .data = reinterpret_cast<const std::byte*>(base + part.row_begin * stride + part.col_begin),
+       .stride = stride * kSize});
+}
+
 // Shares that this member still keeps after `step`: those whose low bits are its own.
 struct KeptShares {
   int begin, stride;
@@ -72,6 +84,15 @@ std::string RefuseReduce(const ReduceArgs& a) {
     return fmt::format("no result in {}", NameOf(a.dtype));
   }
   return {};
+}
+
+void ReadRoots(const ReduceArgs& a, Slice units, ReadVisit visit) {
+  for (int i = 0; i < a.root_count; ++i) {
+    if (a.root_ranks[i] == a.rank) continue;
+    ForRectangles(a.cols, kReduceBlock, units, [&](const Rectangle& part) {
+      ReadFloats(a.root_ranks[i], a.roots[i], a.strides[i], part, visit);
+    });
+  }
 }
 
 int64_t FinishUnits(const ReduceArgs& a, Slice units, const View& y, int64_t first_row) {
@@ -116,6 +137,21 @@ int64_t GatherShares(const ReduceArgs& a, Slice units) {
     });
   }
   return bytes;
+}
+
+void ReadShares(const ReduceArgs& a, ReadVisit visit) {
+  for (int peer = 0; peer < a.ranks; ++peer) {
+    if (peer == a.rank) continue;
+    ForRectangles(a.cols, kReduceBlock, OwnedUnits(a, Collective::kAllReduce, peer),
+                  [&](const Rectangle& part) {
+                    const View from = Window(a.y[peer], part, 0);
+                    visit({.from = peer,
+                           .rows = from.rows,
+                           .bytes = BytesOf(from.dtype, from.cols),
+                           .data = static_cast<const std::byte*>(from.data),
+                           .stride = BytesOf(from.dtype, from.stride)});
+                  });
+  }
 }
 
 int64_t GatherShareBytes(const ReduceArgs& a) {
@@ -164,6 +200,16 @@ int64_t HalvingBytes(const ReduceArgs& a, Collective kind) {
   return elements * static_cast<int64_t>(sizeof(float));
 }
 
+void ReadHalving(const ReduceArgs& a, Collective kind, int step, ReadVisit visit) {
+  const int peer = a.rank ^ (1 << step);
+  const KeptShares kept = Kept(a, step);
+  for (int i = kept.begin; i < a.ranks; i += kept.stride) {
+    ForRectangles(a.cols, kReduceBlock, OwnedUnits(a, kind, i), [&](const Rectangle& part) {
+      ReadFloats(peer, a.roots[peer], a.strides[peer], part, visit);
+    });
+  }
+}
+
 int64_t RunHalving(const ReduceArgs& a, Collective kind, int step, Slice units) {
   static constexpr uint8_t kPairMerges[2] = {0, 1};
   const int peer = a.rank ^ (1 << step);
@@ -188,9 +234,8 @@ int64_t RunHalving(const ReduceArgs& a, Collective kind, int step, Slice units) 
                      share.begin + std::clamp<int64_t>(units.end - before, 0, size)};
     before += size;
     ForRectangles(a.cols, kReduceBlock, mine, [&](const Rectangle& part) {
-      const float* const roots[2] = {
-          a.roots[left] + part.row_begin * strides[0] + part.col_begin,
-          a.roots[right] + part.row_begin * strides[1] + part.col_begin};
+      const float* const roots[2] = {a.roots[left] + part.row_begin * strides[0] + part.col_begin,
+                                     a.roots[right] + part.row_begin * strides[1] + part.col_begin};
       RunFinish(a, {.roots = roots,
                     .strides = strides,
                     .count = 2,

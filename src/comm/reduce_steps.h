@@ -25,7 +25,8 @@ int64_t RootsOfPeers(const ReduceArgs& a);
 std::string RefuseReduce(const ReduceArgs& a);
 
 // y = round(Tree(roots) + bias) for units of the whole matrix; `first_row` is y's row 0 in it.
-// Returns the bytes that came from peers.
+// Returns the bytes that came from peers: those that ReadRoots tells.
+void ReadRoots(const ReduceArgs& a, Slice units, ReadVisit visit);
 int64_t FinishUnits(const ReduceArgs& a, Slice units, const View& y, int64_t first_row);
 
 // Copies the units of all peers' shares from their y to ours: the second half of an all-reduce.
@@ -35,6 +36,7 @@ inline int64_t GatherShareUnits(const ReduceArgs& a) {
   const Slice own = OwnedUnits(a, Collective::kAllReduce, a.rank);
   return ReduceUnits(a) - (own.end - own.begin);
 }
+void ReadShares(const ReduceArgs& a, ReadVisit visit);
 int64_t GatherShareBytes(const ReduceArgs& a);
 
 // Halving along the tree. Step s: members that differ in bit s add their partial sums, each for the
@@ -44,6 +46,7 @@ std::string RefuseHalving(const ReduceArgs& a);
 int HalvingSteps(const ReduceArgs& a);
 int64_t HalvingUnits(const ReduceArgs& a, Collective kind, int step);
 int64_t HalvingBytes(const ReduceArgs& a, Collective kind);
+void ReadHalving(const ReduceArgs& a, Collective kind, int step, ReadVisit visit);
 int64_t RunHalving(const ReduceArgs& a, Collective kind, int step, Slice units);
 
 }  // namespace weft::comm

@@ -59,7 +59,7 @@ TEST(ThreadFabric, AllMethodsGiveTheTreesBitsOnUnevenTeamsAndCountWhatTheyTake) 
         std::vector<Status> statuses(places.size());
         auto job = [&](int w) {
           statuses[w] = RunCollective(*fabric, {group, places[w].rank, places[w].worker}, *method,
-                                      args[places[w].rank],
+                                      std::span<const ReduceArgs>(args),
                                       {.deadline_ns = SteadyNowNs() + 20 * kNsPerSecond});
         };
         team->RunEach(job);

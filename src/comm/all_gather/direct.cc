@@ -10,6 +10,7 @@ const Method<MoveArgs> kAllGatherDirect{.name = "direct",
                                         .phases = MovePhases,
                                         .units = MoveUnits,
                                         .bytes = MoveBytes,
+                                        .reads = ReadParts,
                                         .run = RunMove};
 
 }  // namespace weft::comm

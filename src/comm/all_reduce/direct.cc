@@ -10,9 +10,8 @@ int64_t Units(const ReduceArgs& a, int) { return ReduceUnits(a); }
 int64_t Bytes(const ReduceArgs& a) {
   return a.rows * a.cols * RootsOfPeers(a) * static_cast<int64_t>(sizeof(float));
 }
-int64_t Run(const ReduceArgs& a, int, Slice units) {
-  return FinishUnits(a, units, a.y[a.rank], 0);
-}
+void Reads(const ReduceArgs& a, int, ReadVisit visit) { ReadRoots(a, {0, ReduceUnits(a)}, visit); }
+int64_t Run(const ReduceArgs& a, int, Slice units) { return FinishUnits(a, units, a.y[a.rank], 0); }
 
 }  // namespace
 
@@ -23,6 +22,7 @@ const Method<ReduceArgs> kAllReduceDirect{.name = "direct",
                                           .phases = Phases,
                                           .units = Units,
                                           .bytes = Bytes,
+                                          .reads = Reads,
                                           .run = Run};
 
 }  // namespace weft::comm

@@ -13,6 +13,10 @@ int64_t Units(const ReduceArgs& a, int phase) {
 int64_t Bytes(const ReduceArgs& a) {
   return HalvingBytes(a, Collective::kAllReduce) + GatherShareBytes(a);
 }
+void Reads(const ReduceArgs& a, int phase, ReadVisit visit) {
+  if (phase == HalvingSteps(a)) return ReadShares(a, visit);
+  ReadHalving(a, Collective::kAllReduce, phase, visit);
+}
 int64_t Run(const ReduceArgs& a, int phase, Slice units) {
   return phase < HalvingSteps(a) ? RunHalving(a, Collective::kAllReduce, phase, units)
                                  : GatherShares(a, units);
@@ -27,6 +31,7 @@ const Method<ReduceArgs> kAllReduceHalving{.name = "halving",
                                            .phases = Phases,
                                            .units = Units,
                                            .bytes = Bytes,
+                                           .reads = Reads,
                                            .run = Run};
 
 }  // namespace weft::comm

@@ -16,6 +16,10 @@ int64_t Bytes(const ReduceArgs& a) {
   return ElementsOf(a, own) * RootsOfPeers(a) * static_cast<int64_t>(sizeof(float)) +
          GatherShareBytes(a);
 }
+void Reads(const ReduceArgs& a, int phase, ReadVisit visit) {
+  if (phase == 1) return ReadShares(a, visit);
+  ReadRoots(a, OwnedUnits(a, Collective::kAllReduce, a.rank), visit);
+}
 int64_t Run(const ReduceArgs& a, int phase, Slice units) {
   if (phase == 1) return GatherShares(a, units);
   const int64_t begin = OwnedUnits(a, Collective::kAllReduce, a.rank).begin;
@@ -31,6 +35,7 @@ const Method<ReduceArgs> kAllReduceTwoShot{.name = "two_shot",
                                            .phases = Phases,
                                            .units = Units,
                                            .bytes = Bytes,
+                                           .reads = Reads,
                                            .run = Run};
 
 }  // namespace weft::comm

@@ -5,11 +5,12 @@ namespace weft::comm {
 
 extern const Method<MoveArgs> kAllToAllDirect;
 const Method<MoveArgs> kAllToAllDirect{.name = "direct",
-                                        .kind = Collective::kAllToAll,
-                                        .refuse = RefuseMove,
-                                        .phases = MovePhases,
-                                        .units = MoveUnits,
-                                        .bytes = MoveBytes,
-                                        .run = RunMove};
+                                       .kind = Collective::kAllToAll,
+                                       .refuse = RefuseMove,
+                                       .phases = MovePhases,
+                                       .units = MoveUnits,
+                                       .bytes = MoveBytes,
+                                       .reads = ReadParts,
+                                       .run = RunMove};
 
 }  // namespace weft::comm

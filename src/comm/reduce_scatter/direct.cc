@@ -11,6 +11,7 @@ int64_t Units(const ReduceArgs& a, int) { return Own(a).end - Own(a).begin; }
 int64_t Bytes(const ReduceArgs& a) {
   return ElementsOf(a, Own(a)) * RootsOfPeers(a) * static_cast<int64_t>(sizeof(float));
 }
+void Reads(const ReduceArgs& a, int, ReadVisit visit) { ReadRoots(a, Own(a), visit); }
 int64_t Run(const ReduceArgs& a, int, Slice units) {
   const int64_t begin = Own(a).begin;
   const int64_t blocks = BlocksOf(a.cols, kReduceBlock);
@@ -27,6 +28,7 @@ const Method<ReduceArgs> kReduceScatterDirect{.name = "direct",
                                               .phases = Phases,
                                               .units = Units,
                                               .bytes = Bytes,
+                                              .reads = Reads,
                                               .run = Run};
 
 }  // namespace weft::comm

@@ -8,6 +8,9 @@ int64_t Units(const ReduceArgs& a, int phase) {
   return HalvingUnits(a, Collective::kReduceScatter, phase);
 }
 int64_t Bytes(const ReduceArgs& a) { return HalvingBytes(a, Collective::kReduceScatter); }
+void Reads(const ReduceArgs& a, int phase, ReadVisit visit) {
+  ReadHalving(a, Collective::kReduceScatter, phase, visit);
+}
 int64_t Run(const ReduceArgs& a, int phase, Slice units) {
   return RunHalving(a, Collective::kReduceScatter, phase, units);
 }
@@ -21,6 +24,7 @@ const Method<ReduceArgs> kReduceScatterHalving{.name = "halving",
                                                .phases = HalvingSteps,
                                                .units = Units,
                                                .bytes = Bytes,
+                                               .reads = Reads,
                                                .run = Run};
 
 }  // namespace weft::comm
