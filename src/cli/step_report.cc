@@ -24,8 +24,8 @@ Work WorkOf(const plan::Plan& plan, const plan::Step& step, const StepShape& sha
   const Node& node = g.nodes[step.node];
   Work work;
   work.bytes = static_cast<double>(step.cost.weight_bytes);
-  if (node.op == Op::kMatmul) {
-    const graph::MatmulOperands operands = OperandsOf(node);
+  if (node.op == Op::kMatmul || IsFused(node.op)) {
+    const graph::MatmulOperands operands = OperandsOf(IsFused(node.op) ? ChainOf(node).matmul : node);
     const double operations = static_cast<double>(step.cost.row_flops * rows);
     if (g.value(operands.x).int8_rows) {
       work.int8 = operations;

@@ -116,6 +116,7 @@ class ThreadFabric final : public Fabric {
     return Sync(actor, site);
   }
   void Abort(Status reason) override { abort_.Set(std::move(reason)); }
+  device::AbortFlag& abort() { return abort_; }
   const device::AbortFlag& abort() const { return abort_; }
   void Count(const Actor& actor, Collective kind, int64_t calls, int64_t bytes) override;
   using Fabric::TrafficOf;

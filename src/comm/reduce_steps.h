@@ -1,4 +1,4 @@
-// The steps that methods of all-reduce and reduce-scatter are made of. Internal to comm.
+// The steps that methods of all-reduce and reduce-scatter are made of. Internal to comm and fused.
 //
 // The unit is kReduceBlock columns of one row: 4 cache lines of a partial, 2 of a bf16 result, so
 // that no two workers write one line of a result with aligned rows.

@@ -17,37 +17,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "device/wait.h"
 
 namespace weft::device {
-
-inline constexpr int64_t kSpinNs = 50'000;
-inline constexpr int64_t kNoDeadline = INT64_MAX;
-
-// One per set of ranks that run steps together. The first reason wins and stays.
-class AbortFlag {
- public:
-  bool is_set() const { return set_.load(std::memory_order_acquire); }
-  // REQUIRES: !reason.ok().
-  void Set(Status reason);
-  Status reason() const;
-
- private:
-  std::atomic<bool> set_{false};
-  mutable std::mutex mutex_;
-  Status reason_;
-};
-
-// What a wait is part of, for the message of a wait that fails.
-struct WaitSite {
-  int64_t deadline_ns = kNoDeadline;  // SteadyNowNs()
-  int64_t step = -1;                  // < 0: not said
-  const char* what = "";              // "all_reduce"
-};
 
 class Barrier {
  public:
@@ -85,8 +61,6 @@ class Barrier {
   AbortFlag& abort() { return *abort_; }
 
  private:
-  static constexpr int kFastPolls = 32;  // before the first look at the clock
-
   struct alignas(128) Line {  // two lines: the adjacent-line prefetcher pairs them
     std::atomic<uint64_t> arrived{0};
   };

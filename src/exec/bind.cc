@@ -3,6 +3,7 @@
 
 #include "base/check.h"
 #include "exec/exchange_runners.h"
+#include "exec/fused_runners.h"
 #include "exec/kernel_runners.h"
 #include "exec/op_args.h"
 #include "exec/rank_tables.h"
@@ -73,6 +74,11 @@ class Binder {
     return view;
   }
   View ViewOf(ValueId id) const { return ViewOf(id, c_.rank); }
+  static View ColumnsOf(View view, int64_t begin, int64_t end) {
+    view.data = static_cast<std::byte*>(view.data) + begin * FactsOf(view.dtype).block_bytes;
+    view.cols = end - begin;
+    return view;
+  }
   // The columns of the heads that this worker takes; all columns of a step that is not split so.
   View HeadsOf(ValueId id, int64_t head_dim) const {
     View view = ViewOf(id);
@@ -117,11 +123,22 @@ class Binder {
     return held;
   }
 
+  // The rows behind a walk, and where the residual comes from when it does not stand where it goes.
+  struct NormStep {
+    kernels::RmsNormArgs args;
+    View from;
+  };
+  kernels::MatmulArgs MatmulArgsOf(const Node& node) const;
+  NormStep NormOf(const Node& node) const;
+  Reduction ReductionOf(const Node& node, int64_t begin, int64_t end) const;
+
   std::unique_ptr<Runner> Matmul();
   std::unique_ptr<Runner> Norm();
   std::unique_ptr<Runner> Finish();
   std::unique_ptr<Runner> Attention();
   std::unique_ptr<Runner> Reduce();
+  std::unique_ptr<Runner> MatmulAllReduceNorm();
+  std::unique_ptr<Runner> MatmulReduceScatter();
   std::unique_ptr<Runner> Move();
   std::unique_ptr<Runner> PairMax();
   std::unique_ptr<Runner> HashLogits();
@@ -135,24 +152,30 @@ class Binder {
   const LiveRows rows_;  // of what the step makes on this rank
 };
 
-std::unique_ptr<Runner> Binder::Matmul() {
-  kernels::MatmulArgs args = MatmulShape(g_, node_, Capacity(), c_.rank);
-  if (args.w.n == 0 || args.w.k_leaves == 0) return std::make_unique<NothingRunner>();
+kernels::MatmulArgs Binder::MatmulArgsOf(const Node& node) const {
+  kernels::MatmulArgs args = MatmulShape(g_, node, Capacity(node.in[0]), c_.rank);
+  if (args.w.n == 0 || args.w.k_leaves == 0) return args;
   args.w = t_.packed.matrix(args.w.dtype, args.w.n, args.w.k);
   args.merges = t_.merges.data();
-  args.bias = t_.bias.empty() ? nullptr : t_.bias.data();
   if (args.int8_activations) {
-    args.xq = RowsOf(node_.in[0]);
+    args.xq = RowsOf(node.in[0]);
   } else {
-    args.x = ViewOf(node_.in[0]);
+    args.x = ViewOf(node.in[0]);
   }
   if (args.finish) {
-    args.y = ViewOf(node_.out[0]);
+    args.bias = t_.bias.empty() ? nullptr : t_.bias.data();
+    args.y = ViewOf(node.out[0]);
     args.y.cols = args.w.n;
   } else {
-    args.partials = reinterpret_cast<float*>(BaseOf(node_.out[0], c_.rank));
-    args.partials_stride = Capacity() * args.w.n;
+    args.partials = reinterpret_cast<float*>(BaseOf(node.out[0], c_.rank));
+    args.partials_stride = Capacity(node.in[0]) * args.w.n;
   }
+  return args;
+}
+
+std::unique_ptr<Runner> Binder::Matmul() {
+  const kernels::MatmulArgs args = MatmulArgsOf(node_);
+  if (args.w.n == 0 || args.w.k_leaves == 0) return std::make_unique<NothingRunner>();
   auto matmul = Make<kernels::MatmulArgs>(args, kernels::MatmulKernels(), [](kernels::MatmulArgs& a, const Live& live, const LiveRows& rows) {
     a.rows = a.x.rows = a.y.rows = rows.Count(live);
     a.xq.rows = a.int8_activations ? a.rows : 0;
@@ -162,55 +185,110 @@ std::unique_ptr<Runner> Binder::Matmul() {
   return std::make_unique<RoundedPartialsRunner>(std::move(matmul), args.partials, args.roots * args.partials_stride);
 }
 
-std::unique_ptr<Runner> Binder::Norm() {
-  kernels::RmsNormArgs args = RmsNormShape(g_, node_, Capacity(), c_.rank);
-  const bool add = node_.op == Op::kAddRmsNorm;
-  args.x = HeadsOf(node_.in[add ? 1 : 0], args.width);
-  args.y = HeadsOf(node_.out[add ? 1 : 0], args.width);
+Binder::NormStep Binder::NormOf(const Node& node) const {
+  NormStep step{RmsNormShape(g_, node, Capacity(node.out[0]), c_.rank), {}};
+  kernels::RmsNormArgs& args = step.args;
+  const bool add = node.op == Op::kAddRmsNorm;
+  args.x = HeadsOf(node.in[add ? 1 : 0], args.width);
+  args.y = HeadsOf(node.out[add ? 1 : 0], args.width);
   args.groups = static_cast<int>(args.x.cols / args.width);
-  if (args.groups == 0) return std::make_unique<NothingRunner>();
   args.gain = t_.gain.data();
   args.leaf_begin = t_.leaf_begin.data();
-  View from;
   if (add) {
-    args.residual = ViewOf(node_.out[0]);
-    from = ViewOf(node_.in[0]);
+    args.residual = ViewOf(node.out[0]);
+    if (const View from = ViewOf(node.in[0]); from.data != args.residual.data) step.from = from;
   }
-  auto norm = Make<kernels::RmsNormArgs>(args, kernels::RmsNormKernels(), [](kernels::RmsNormArgs& a, const Live& live, const LiveRows& rows) {
+  return step;
+}
+
+std::unique_ptr<Runner> Binder::Norm() {
+  const NormStep step = NormOf(node_);
+  if (step.args.groups == 0) return std::make_unique<NothingRunner>();
+  auto norm = Make<kernels::RmsNormArgs>(step.args, kernels::RmsNormKernels(), [](kernels::RmsNormArgs& a, const Live& live, const LiveRows& rows) {
     a.x.rows = a.y.rows = a.residual.rows = rows.Count(live);
   });
-  if (!add || from.data == args.residual.data) return norm;
-  return std::make_unique<MovedNormRunner>(std::move(norm), from, args.residual, rows_, step_.split == Split::kEach,
+  if (step.from.data == nullptr) return norm;
+  return std::make_unique<MovedNormRunner>(std::move(norm), step.from, step.args.residual, rows_, step_.split == Split::kEach,
                                            c_.worker, plan_.workers_per_rank);
 }
 
-std::unique_ptr<Runner> Binder::Reduce() {
-  const std::vector<int> group = GroupOf(g_, node_, c_.rank);
-  const bool scatters = node_.op == Op::kReduceScatter;
-  comm::ReduceArgs args;
+// Columns [begin, end) of a reduction. Where they are not all of them, a member's roots of those before stand
+// before theirs.
+Reduction Binder::ReductionOf(const Node& node, int64_t begin, int64_t end) const {
+  const std::vector<int> group = GroupOf(g_, node, c_.rank);
+  Reduction out;
+  comm::ReduceArgs& args = out.args;
   args.rank = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
   args.ranks = static_cast<int>(group.size());
-  args.rows = Capacity(node_.in[0]);
-  args.cols = g_.value(node_.out[0]).dims[1].n;
+  args.rows = Capacity(node.in[0]);
+  args.cols = end - begin;
   args.root_count = t_.roots.count();
   args.root_ranks = t_.roots.root_ranks.data();
   args.merges = t_.roots.merges.data();
-  args.dtype = g_.value(node_.out[0]).dtype;
-  args.bias = t_.bias.empty() ? nullptr : t_.bias.data();
+  args.dtype = g_.value(node.out[0]).dtype;
+  args.bias = t_.bias.empty() ? nullptr : t_.bias.data() + begin;
   args.finish = Named(kernels::FinishKernels(), plan_.target == "reference" ? "ref" : std::string(kernels::FinishKernels()[0]->name));
-  std::vector<float*> roots;
-  std::vector<int64_t> strides(args.root_count, args.cols);
-  std::vector<View> ys;
-  std::vector<LiveRows> outs;
+  out.strides.assign(args.root_count, args.cols);
+  out.in = LiveRowsOf(node.in[0], c_.rank);
+  if (node.op == Op::kReduceScatter) out.starts.assign(group.size() + 1, 0);
   for (size_t m = 0; m < group.size(); ++m) {
-    auto* base = reinterpret_cast<float*>(BaseOf(node_.in[0], group[m]));
-    for (int i = 0; i < t_.roots.CountOf(static_cast<int>(m)); ++i) roots.push_back(base + i * args.rows * args.cols);
-    ys.push_back(ViewOf(node_.out[0], group[m]));
-    outs.push_back(LiveRowsOf(node_.out[0], group[m]));
+    const int count = t_.roots.CountOf(static_cast<int>(m));
+    auto* base = reinterpret_cast<float*>(BaseOf(node.in[0], group[m])) + count * args.rows * begin;
+    for (int i = 0; i < count; ++i) out.roots.push_back(base + i * args.rows * args.cols);
+    out.ys.push_back(ColumnsOf(ViewOf(node.out[0], group[m]), begin, end));
+    out.outs.push_back(LiveRowsOf(node.out[0], group[m]));
   }
-  const auto* method = MethodNamed(scatters ? comm::ReduceScatterMethods() : comm::AllReduceMethods(), step_.impl);
-  return std::make_unique<ReduceRunner>(c_, method, step_.split, args, std::move(roots), std::move(strides), std::move(ys),
-                                        LiveRowsOf(node_.in[0], c_.rank), std::move(outs));
+  return out;
+}
+
+std::unique_ptr<Runner> Binder::Reduce() {
+  const auto* method = MethodNamed(node_.op == Op::kReduceScatter ? comm::ReduceScatterMethods() : comm::AllReduceMethods(), step_.impl);
+  return std::make_unique<ReduceRunner>(c_, method, step_.split, ReductionOf(node_, 0, g_.value(node_.out[0]).dims[1].n));
+}
+
+std::unique_ptr<Runner> Binder::MatmulAllReduceNorm() {
+  const graph::FusedChain chain = ChainOf(node_);
+  const FusedImpl impl = FusedImpl::Of(step_.impl);
+  fused::MatmulAllReduceNormArgs args;
+  args.matmul_kernel = Named(kernels::MatmulKernels(), impl.matmul);
+  args.method = MethodNamed(comm::AllReduceMethods(), impl.method);
+  args.norm_kernel = Named(kernels::RmsNormKernels(), impl.norm);
+  const NormStep norm = NormOf(chain.norm);
+  args.norm = norm.args;
+  args.residual_from = norm.from;
+  args.each = step_.split == Split::kEach;
+  args.rank = c_.rank;
+  args.worker = c_.worker;
+  args.workers = plan_.workers_per_rank;
+  args.scratch = mine().scratch[c_.worker];
+  const kernels::MatmulArgs whole = MatmulArgsOf(chain.matmul);
+  const int64_t cols = args.norm.x.cols;
+  std::vector<kernels::MatmulArgs> matmuls;
+  std::vector<Reduction> reductions;
+  for (int t = 0; t < fused::TilesOf(cols); ++t) {
+    const int64_t begin = fused::TileBegin(cols, t), end = fused::TileBegin(cols, t + 1);
+    kernels::MatmulArgs& tile = matmuls.emplace_back(whole);
+    if (whole.w.k_leaves > 0) {
+      tile.w = t_.tiles[t].matrix(whole.w.dtype, end - begin, whole.w.k);
+      tile.partials += whole.roots * Capacity(chain.matmul.in[0]) * begin;
+      tile.partials_stride = Capacity(chain.matmul.in[0]) * (end - begin);
+    }
+    reductions.push_back(ReductionOf(chain.exchange, begin, end));
+  }
+  return std::make_unique<MatmulAllReduceNormRunner>(c_, UnitsDone(), args, matmuls, std::move(reductions), rows_);
+}
+
+std::unique_ptr<Runner> Binder::MatmulReduceScatter() {
+  const graph::FusedChain chain = ChainOf(node_);
+  const FusedImpl impl = FusedImpl::Of(step_.impl);
+  fused::MatmulReduceScatterArgs args;
+  args.matmul = MatmulArgsOf(chain.matmul);
+  args.matmul_kernel = Named(kernels::MatmulKernels(), impl.matmul);
+  args.method = MethodNamed(comm::ReduceScatterMethods(), impl.method);
+  args.worker = c_.worker;
+  args.workers = plan_.workers_per_rank;
+  args.scratch = mine().scratch[c_.worker];
+  return std::make_unique<MatmulReduceScatterRunner>(c_, UnitsDone(), args, ReductionOf(chain.exchange, 0, g_.value(node_.out[0]).dims[1].n));
 }
 
 std::unique_ptr<Runner> Binder::Move() {
@@ -276,6 +354,8 @@ std::unique_ptr<Runner> Binder::Bind() {
     case Op::kFinish: return Finish();
     case Op::kAllReduce:
     case Op::kReduceScatter: return Reduce();
+    case Op::kMatmulAllReduceNorm: return MatmulAllReduceNorm();
+    case Op::kMatmulReduceScatter: return MatmulReduceScatter();
     case Op::kAllGather:
     case Op::kAllToAll:
     case Op::kSliceRows: return Move();

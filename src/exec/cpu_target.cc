@@ -7,6 +7,8 @@
 
 #include "comm/roots.h"
 #include "exec/op_args.h"
+#include "fused/matmul_all_reduce_norm.h"
+#include "fused/matmul_reduce_scatter.h"
 #include "plan/local_rows.h"
 #include "plan/plan.h"
 
@@ -113,7 +115,9 @@ plan::Choice ChooseMethod(const CpuTargetOptions& options, std::span<const comm:
   return choice;
 }
 
-plan::Choice ChooseAllReduce(const CpuTargetOptions& options, const Graph& g, const Node& node, int64_t rows) {
+using ReduceMethods = std::span<const comm::Method<comm::ReduceArgs>* const>;
+
+plan::Choice ChooseAllReduce(const CpuTargetOptions& options, ReduceMethods methods, const Graph& g, const Node& node, int64_t rows) {
   const int ranks = GroupSizeOf(g, node);
   const plan::KLeaves leaves = plan::LeavesOf(g, g.nodes[g.ProducerOf(node.in[0])].in[1], 0);
   const comm::RootLayout roots = comm::MakeRootLayout(leaves.table == nullptr ? LeafTable::Whole(1) : *leaves.table, ranks);
@@ -127,7 +131,32 @@ plan::Choice ChooseAllReduce(const CpuTargetOptions& options, const Graph& g, co
   args.dtype = g.value(node.out[0]).dtype;
   std::vector<comm::ReduceArgs> members(ranks, args);
   for (int r = 0; r < ranks; ++r) members[r].rank = r;
-  return ChooseMethod(options, comm::AllReduceMethods(), members, rows);
+  return ChooseMethod(options, methods, members, rows);
+}
+
+// Every link of a fused step's chain is chosen as it would be alone. Halving meets between phases that only
+// a meeting of all orders, so it is no method of one.
+plan::Choice ChooseFused(const CpuTargetOptions& options, const Graph& g, const Node& node, const plan::Bucket& bucket) {
+  const graph::FusedChain chain = ChainOf(node);
+  const int64_t rows = plan::RowCapacity(g, node.in[0], bucket.rows_max);
+  const bool scatters = chain.norm.op == Op::kCount;
+  const std::string why = scatters ? fused::RefuseMatmulReduceScatter(rows, GroupSizeOf(g, node))
+                                   : fused::RefuseMatmulAllReduceNorm(rows, GroupSizeOf(g, node));
+  if (!why.empty()) return {"", {{"tiles", why}}};
+  FusedImpl impl;
+  plan::Choice out = Ask{options, "matmul", {}}.From(kernels::MatmulKernels(), Shapes(g, chain.matmul, rows, MatmulShape));
+  plan::Choice exchange{"direct", {}}, norm;
+  if (!scatters) {
+    const ReduceMethods all = comm::AllReduceMethods();
+    exchange = ChooseAllReduce(options, all.first(2), g, chain.exchange, rows);
+    norm = Ask{options, "rms_norm", {}}.From(kernels::RmsNormKernels(), Shapes(g, chain.norm, rows, RmsNormShape));
+  }
+  const bool possible = !out.impl.empty() && !exchange.impl.empty() && (scatters || !norm.impl.empty());
+  out.impl = possible ? FusedImpl{out.impl, exchange.impl, norm.impl}.Name() : "";
+  for (const plan::Choice* part : {&exchange, &norm}) out.refused.insert(out.refused.end(), part->refused.begin(), part->refused.end());
+  out.phases = exchange.phases;
+  out.row_wire_bytes = exchange.row_wire_bytes;
+  return out;
 }
 
 template <typename Method>
@@ -186,7 +215,9 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
     case Op::kArgmax: return ask("argmax").From(kernels::ArgmaxKernels(), Shapes(g, node, rows, ArgmaxShape));
     case Op::kSample: return ask("sample").From(kernels::SampleKernels(), Shapes(g, node, rows, SampleShape));
     case Op::kHashLogits: return {"xxh64", {}};
-    case Op::kAllReduce: return ChooseAllReduce(options_, g, node, rows);
+    case Op::kAllReduce: return ChooseAllReduce(options_, comm::AllReduceMethods(), g, node, rows);
+    case Op::kMatmulReduceScatter:
+    case Op::kMatmulAllReduceNorm: return ChooseFused(options_, g, node, bucket);
     case Op::kReduceScatter:
     case Op::kAllGather:
     case Op::kAllToAll:

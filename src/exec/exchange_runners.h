@@ -54,37 +54,46 @@ const comm::Method<Args>* MethodNamed(std::span<const comm::Method<Args>* const>
   return nullptr;
 }
 
+// A reduction with the arrays that its arguments point to.
+struct Reduction {
+  comm::ReduceArgs args;
+  std::vector<float*> roots;
+  std::vector<int64_t> strides;
+  std::vector<View> ys;         // [members]
+  LiveRows in;                  // of the roots, alike on all members
+  std::vector<LiveRows> outs;   // [members] of each one's result
+  std::vector<int64_t> starts;  // [members + 1] of a reduce-scatter, else empty
+
+  void Point() {
+    args.roots = roots.data();
+    args.strides = strides.data();
+    args.y = ys.data();
+    args.starts = starts.empty() ? nullptr : starts.data();
+  }
+  void SetRows(const Live& live) {
+    args.rows = in.Count(live);
+    for (size_t m = 0; m < ys.size(); ++m) {
+      ys[m].rows = outs[m].Count(live);
+      if (!starts.empty()) starts[m + 1] = starts[m] + ys[m].rows;
+    }
+  }
+};
+
 // All-reduce and reduce-scatter: what they read is every root of the group, what they make is `ys`.
 class ReduceRunner final : public ExchangeRunner<comm::ReduceArgs> {
  public:
-  // `in`: the rows of the roots, alike on all members; `outs`: of each member's result.
-  ReduceRunner(const BindContext& c, const comm::Method<comm::ReduceArgs>* method, Split split, comm::ReduceArgs args,
-               std::vector<float*> roots, std::vector<int64_t> strides, std::vector<View> ys, LiveRows in, std::vector<LiveRows> outs)
-      : ExchangeRunner(c, method, split), args_(args), roots_(std::move(roots)), strides_(std::move(strides)), ys_(std::move(ys)),
-        in_(std::move(in)), outs_(std::move(outs)), starts_(outs_.size() + 1, 0) {
-    args_.roots = roots_.data();
-    args_.strides = strides_.data();
-    args_.y = ys_.data();
-    if (method->kind == comm::Collective::kReduceScatter) args_.starts = starts_.data();
+  ReduceRunner(const BindContext& c, const comm::Method<comm::ReduceArgs>* method, Split split, Reduction reduction)
+      : ExchangeRunner(c, method, split), reduction_(std::move(reduction)) {
+    reduction_.Point();
   }
-  int phases() const override { return method_->phases(args_); }
+  int phases() const override { return method_->phases(reduction_.args); }
   void Run(const Live& live, int phase) override {
-    args_.rows = in_.Count(live);
-    for (size_t m = 0; m < ys_.size(); ++m) {
-      ys_[m].rows = outs_[m].Count(live);
-      starts_[m + 1] = starts_[m] + ys_[m].rows;
-    }
-    RunSlice(args_, phase);
+    reduction_.SetRows(live);
+    RunSlice(reduction_.args, phase);
   }
 
  private:
-  comm::ReduceArgs args_;
-  std::vector<float*> roots_;
-  std::vector<int64_t> strides_;
-  std::vector<View> ys_;
-  LiveRows in_;
-  std::vector<LiveRows> outs_;
-  std::vector<int64_t> starts_;
+  Reduction reduction_;
 };
 
 // One of the arrays that hold a value: plain numbers, or the bytes, scales and sums of quantised rows.

@@ -63,6 +63,8 @@ Status ModelInstance::Prepare(const io::Checkpoint& checkpoint, ExecConfig confi
   fabric.workers.assign(config_.ranks, workers);
   fabric.spin_ns = cores_.oversubscribed ? 0 : device::kSpinNs;
   WEFT_ASSIGN_OR_RETURN(fabric_, comm::ThreadFabric::Create(fabric));
+  flags_ = std::make_unique<fused::TileFlags>(
+      fused::TileFlags::Options{.workers = fabric.workers, .spin_ns = fabric.spin_ns, .abort = &fabric_->abort()});
   std::vector<int> all(config_.ranks);
   for (int r = 0; r < config_.ranks; ++r) all[r] = r;
   WEFT_ASSIGN_OR_RETURN(const int group, fabric_->AddGroup(all));
@@ -114,6 +116,12 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   const CpuTarget target(target_options);
   const models::ModelOptions options{config_.model_dtype, config_.int8_activations};
   const graph::ExpandOptions expand{config_.int8_activations};
+  // A method that was named is the method of a step of its own; a fault breaks the partials of one.
+  if (config_.impl.contains("all_reduce") || config_.faults.bf16_partials) {
+    for (const char* pass : {"fuse_matmul_all_reduce_norm", "fuse_matmul_reduce_scatter"}) {
+      config_.compile.switches.try_emplace(pass, graph::Switch::kOff);
+    }
+  }
   layers_ = checkpoint.config().layers;
   hidden_bytes_ = checkpoint.config().hidden_size * FactsOf(config_.model_dtype).block_bytes;
 
@@ -259,7 +267,7 @@ void ModelInstance::Bind(BoundPlan& bound) {
     bound.tables.push_back(MakeRankTables(p, *weights_, r, config_.faults));
     bound.runners[r].resize(workers_);
     for (int w = 0; w < workers_; ++w) {
-      const BindContext context{&p, weights_.get(), &memory_, fabric_.get(), &config_.faults, r, w};
+      const BindContext context{&p, weights_.get(), &memory_, fabric_.get(), flags_.get(), &config_.faults, r, w};
       for (size_t s = 0; s < p.steps.size(); ++s) bound.runners[r][w].push_back(BindStep(context, *bound.tables[r], s));
     }
   }

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "comm/fabric.h"
+#include "fused/tile_flags.h"
 #include "device/memory.h"
 #include "device/topology.h"
 #include "exec/cpu_target.h"
@@ -109,6 +110,7 @@ class ModelInstance {
   device::CoreAssignment cores_;
   int workers_ = 1;
   std::unique_ptr<comm::ThreadFabric> fabric_;
+  std::unique_ptr<fused::TileFlags> flags_;  // of fused steps
   std::unique_ptr<Weights> weights_;
   std::vector<plan::Bucket> body_ladder_, head_ladder_;
   std::vector<BoundPlan> bodies_;    // by body_ladder_

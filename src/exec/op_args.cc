@@ -92,6 +92,15 @@ kernels::RopeArgs RopeShape(const Graph& g, const Node& node, int64_t rows, int 
   return args;
 }
 
+FusedImpl FusedImpl::Of(std::string_view impl) {
+  const size_t first = impl.find('+');
+  WEFT_CHECK(first != impl.npos, "'{}' is no fused step's", impl);
+  const size_t second = impl.find('+', first + 1);
+  FusedImpl out{std::string(impl.substr(0, first)), std::string(impl.substr(first + 1, second - first - 1)), ""};
+  if (second != impl.npos) out.norm = impl.substr(second + 1);
+  return out;
+}
+
 int KvLayerOf(const Value& state) {
   WEFT_CHECK(state.name.starts_with("kv."), "'{}' is no kv state", state.name);
   int layer = 0;

@@ -3,6 +3,9 @@
 // words become a kernel's numbers.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "comm/method.h"
 #include "graph/graph.h"
 #include "kernels/activation/silu_mul.h"
@@ -35,6 +38,13 @@ kernels::SiluMulArgs SiluMulShape(const graph::Graph& g, const graph::Node& node
 kernels::GatherRowsArgs GatherRowsShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);
 kernels::ArgmaxArgs ArgmaxShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);
 kernels::SampleArgs SampleShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);
+
+// What a fused step runs, as one name of a plan: "avx512:4x16+two_shot+avx512".
+struct FusedImpl {
+  std::string matmul, method, norm;  // norm: "" of a reduce-scatter
+  static FusedImpl Of(std::string_view impl);
+  std::string Name() const { return matmul + "+" + method + (norm.empty() ? "" : "+" + norm); }
+};
 
 // The layer whose cache a kv state is: "kv.7" and "kv.7'" are layer 7.
 int KvLayerOf(const graph::Value& state);

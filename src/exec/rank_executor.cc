@@ -131,6 +131,10 @@ class RankExecutor final : public InstanceExecutor {
       const plan::Step& step = bound.plan.steps[s];
       Runner& runner = *runners[s];
       const char* what = graph::NameOf(bound.plan.graph.nodes[step.node].op).data();
+      if (runner.awaits()) {
+        WEFT_RETURN_IF_ERROR(RunFused(bound, s, runner, rank, worker, rows, what));
+        continue;
+      }
       const int phases = runner.phases();
       for (int phase = 0; phase < phases; ++phase) {
         const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
@@ -154,6 +158,28 @@ class RankExecutor final : public InstanceExecutor {
                     {&bound.plan, static_cast<int32_t>(s), phase, rows, waits, ready, start, SteadyNowNs()});
       }
     }
+    return Status::Ok();
+  }
+
+  // Two events of one step: the product, and what follows once the peers' last tile is there.
+  Status RunFused(BoundPlan& bound, size_t s, Runner& runner, int rank, int worker, int32_t rows, const char* what) {
+    const plan::Step& step = bound.plan.steps[s];
+    const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s), what};
+    const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
+    if (step.wait == Wait::kRank) {
+      if (Status status = rank_barriers_[rank]->Wait(worker, site); !status.ok()) {
+        instance_->fabric().Abort(status);
+        return status;
+      }
+    }
+    if (trace_ == nullptr) return runner.RunAwaiting(live_, site, nullptr);
+    const int64_t start = SteadyNowNs();
+    fused::TileTimes times;
+    WEFT_RETURN_IF_ERROR(runner.RunAwaiting(live_, site, &times));
+    const int track = rank * instance_->workers_per_rank() + worker;
+    const auto index = static_cast<int32_t>(s);
+    trace_->Add(track, {&bound.plan, index, 0, rows, step.wait != Wait::kNone, ready, start, times.multiplied_ns});
+    trace_->Add(track, {&bound.plan, index, 1, rows, true, times.multiplied_ns, times.seen_ns, SteadyNowNs()});
     return Status::Ok();
   }
 

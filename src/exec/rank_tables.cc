@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "exec/op_args.h"
+#include "fused/matmul_all_reduce_norm.h"
 
 namespace weft::exec {
 
@@ -42,65 +44,108 @@ comm::RootLayout RootsOf(const plan::KLeaves& leaves, int members, bool in_order
   return out;
 }
 
-}  // namespace
+// Outputs [begin, end) of a matrix. REQUIRES: panels end there.
+PackedTable ColumnsOf(const PackedTable& all, int64_t begin, int64_t end) {
+  const auto panel = [&](int64_t n) {
+    const auto at = std::lower_bound(all.panel_begin.begin(), all.panel_begin.end(), n);
+    WEFT_CHECK(at != all.panel_begin.end() && *at == n, "output {} is inside a panel", n);
+    return at - all.panel_begin.begin();
+  };
+  const int64_t first = panel(begin), last = panel(end), panels = static_cast<int64_t>(all.panel_begin.size()) - 1;
+  PackedTable out;
+  out.k_begin = all.k_begin;
+  for (int64_t p = first; p <= last; ++p) out.panel_begin.push_back(all.panel_begin[p] - static_cast<int32_t>(begin));
+  for (size_t leaf = 0; leaf + 1 < all.k_begin.size(); ++leaf) {
+    const auto row = all.data.begin() + static_cast<int64_t>(leaf) * panels;
+    out.data.insert(out.data.end(), row + first, row + last);
+  }
+  return out;
+}
 
-std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults) {
-  const bool in_order = faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 16);
-  auto tables = std::make_shared<RankTables>();
-  const Graph& g = plan.graph;
-  for (const plan::Step& step : plan.steps) {
-    const Node& node = g.nodes[step.node];
-    RankTables::OfStep& t = tables->steps.emplace_back();
+class TableMaker {
+ public:
+  TableMaker(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults)
+      : g_(plan.graph), weights_(weights), rank_(rank),
+        in_order_(faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 16)) {}
+
+  void Fill(const Node& node, RankTables::OfStep& t) const {
     switch (node.op) {
-      case Op::kMatmul: {
-        const graph::MatmulOperands operands = OperandsOf(node);
-        t.packed = weights.TableOf(g, operands.weights, rank);
-        const plan::KLeaves leaves = plan::LeavesOf(g, operands.weights[0], rank);
-        t.merges = MergesOf(leaves, in_order);
-        const bool any = std::any_of(operands.biases.begin(), operands.biases.end(), [](ValueId b) { return b != graph::kNoValue; });
-        for (size_t i = 0; any && i < operands.biases.size(); ++i) {
-          if (operands.biases[i] == graph::kNoValue) {
-            t.bias.resize(t.bias.size() + static_cast<size_t>(LocalWidth(g, g.value(node.out[i]), rank)), 0.0f);
-          } else {
-            const std::vector<float> part = weights.VectorOf(g, operands.biases[i], rank);
-            t.bias.insert(t.bias.end(), part.begin(), part.end());
-          }
-        }
-        break;
-      }
-      case Op::kEmbed: t.packed = weights.TableOf(g, {node.in[1]}, rank, /*all_ranks=*/true); break;
+      case Op::kMatmul: return Matmul(node, t);
+      case Op::kEmbed: t.packed = weights_.TableOf(g_, {node.in[1]}, rank_, /*all_ranks=*/true); return;
       case Op::kRmsNorm:
       case Op::kAddRmsNorm: {
-        t.gain = weights.VectorOf(g, node.in.back(), rank);
+        t.gain = weights_.VectorOf(g_, node.in.back(), rank_);
         const LeafTable leaves = LeafTable::Make(node.Int("width"), node.Int("leaf_atom"));
         t.leaf_begin.assign(leaves.starts().begin(), leaves.starts().end());
-        break;
+        return;
       }
       case Op::kFinish:
       case Op::kAllReduce:
       case Op::kReduceScatter: {
-        if (node.in.size() == 2) t.bias = weights.VectorOf(g, node.in[1], rank);
-        const Node& matmul = g.nodes[g.ProducerOf(node.in[0])];
-        const plan::KLeaves leaves = plan::LeavesOf(g, matmul.in[1], rank);
-        t.roots = RootsOf(leaves, GroupSizeOf(g, node), in_order);
-        break;
+        if (node.in.size() == 2) t.bias = weights_.VectorOf(g_, node.in[1], rank_);
+        const Node& matmul = g_.nodes[g_.ProducerOf(node.in[0])];
+        t.roots = RootsOf(plan::LeavesOf(g_, matmul.in[1], rank_), GroupSizeOf(g_, node), in_order_);
+        return;
+      }
+      case Op::kMatmulReduceScatter:
+      case Op::kMatmulAllReduceNorm: {
+        const graph::FusedChain chain = ChainOf(node);
+        Fill(chain.matmul, t);
+        Fill(chain.exchange, t);
+        if (chain.norm.op == Op::kCount) return;
+        Fill(chain.norm, t);
+        const int64_t cols = g_.value(node.out[0]).dims[1].n;
+        const bool none = plan::LeavesOf(g_, node.in[1], rank_).range.size() == 0;
+        for (int i = 0; !none && i < fused::TilesOf(cols); ++i) {
+          t.tiles.push_back(ColumnsOf(t.packed, fused::TileBegin(cols, i), fused::TileBegin(cols, i + 1)));
+        }
+        return;
       }
       case Op::kAttention: {
         const int64_t head_dim = node.Int("head_dim"), group = node.Int("group");
-        const Value& q = g.value(node.in[0]);
-        const graph::ElementRange own = ElementsOf(g, q, 1, rank);
+        const Value& q = g_.value(node.in[0]);
+        const graph::ElementRange own = ElementsOf(g_, q, 1, rank_);
         const int64_t first = own.begin / head_dim, last = own.end / head_dim;
         for (int64_t h = first; h < last; ++h) t.kv_of_head.push_back(static_cast<int32_t>(h / group - first / group));
-        break;
+        return;
       }
       case Op::kSample: {
-        const LeafTable& leaves = g.tables[g.value(node.in[0]).dims[1].table].leaves;
+        const LeafTable& leaves = g_.tables[g_.value(node.in[0]).dims[1].table].leaves;
         t.leaf_begin.assign(leaves.starts().begin(), leaves.starts().end());
-        break;
+        return;
       }
-      default: break;
+      default: return;
     }
   }
+
+ private:
+  void Matmul(const Node& node, RankTables::OfStep& t) const {
+    const graph::MatmulOperands operands = OperandsOf(node);
+    t.packed = weights_.TableOf(g_, operands.weights, rank_);
+    t.merges = MergesOf(plan::LeavesOf(g_, operands.weights[0], rank_), in_order_);
+    const bool any = std::any_of(operands.biases.begin(), operands.biases.end(), [](ValueId b) { return b != graph::kNoValue; });
+    for (size_t i = 0; any && i < operands.biases.size(); ++i) {
+      if (operands.biases[i] == graph::kNoValue) {
+        t.bias.resize(t.bias.size() + static_cast<size_t>(LocalWidth(g_, g_.value(node.out[i]), rank_)), 0.0f);
+      } else {
+        const std::vector<float> part = weights_.VectorOf(g_, operands.biases[i], rank_);
+        t.bias.insert(t.bias.end(), part.begin(), part.end());
+      }
+    }
+  }
+
+  const Graph& g_;
+  const Weights& weights_;
+  const int rank_;
+  const bool in_order_;
+};
+
+}  // namespace
+
+std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults) {
+  auto tables = std::make_shared<RankTables>();
+  const TableMaker maker(plan, weights, rank, faults);
+  for (const plan::Step& step : plan.steps) maker.Fill(plan.graph.nodes[step.node], tables->steps.emplace_back());
   return tables;
 }
 

@@ -17,6 +17,7 @@ namespace weft::exec {
 struct RankTables {
   struct OfStep {
     PackedTable packed;
+    std::vector<PackedTable> tiles;  // of a fused step: columns of packed
     std::vector<float> bias, gain;
     std::vector<uint8_t> merges;
     std::vector<int64_t> leaf_begin;

@@ -11,6 +11,7 @@
 #include "comm/fabric.h"
 #include "exec/faults.h"
 #include "exec/weights.h"
+#include "fused/tile_flags.h"
 #include "kernels/kernel.h"
 #include "plan/executor.h"
 #include "plan/local_rows.h"
@@ -43,6 +44,10 @@ class Runner {
   // Between two phases of an exchange all workers of all ranks meet.
   virtual int phases() const { return 1; }
   virtual void Run(const Live& live, int phase) = 0;
+  // A fused step runs all its phases at once and waits for its peers by itself, tile by tile. `times`: for a
+  // trace, may be nullptr. Errors: of a wait that fails.
+  virtual bool awaits() const { return false; }
+  virtual Status RunAwaiting(const Live&, const device::WaitSite&, fused::TileTimes*) { return Status::Ok(); }
 };
 
 // Units of work that a worker has done since start, by op: what a rank did, and that it did.
@@ -71,6 +76,7 @@ struct BindContext {
   const Weights* weights = nullptr;
   const ExecMemory* memory = nullptr;
   comm::Fabric* fabric = nullptr;   // counts what exchanges take from peers
+  fused::TileFlags* flags = nullptr;
   const ExecFaults* faults = nullptr;
   int rank = 0;
   int worker = 0;

@@ -23,6 +23,14 @@ int64_t ScratchBytes(const Plan& plan) {
       const Node& node = g.nodes[step.node];
       switch (node.op) {
         case Op::kMatmul: want(kernels::MatmulKernels(), step.impl, MatmulShape(g, node, rows, r)); break;
+        case Op::kMatmulReduceScatter:
+        case Op::kMatmulAllReduceNorm: {
+          const graph::FusedChain chain = ChainOf(node);
+          const FusedImpl impl = FusedImpl::Of(step.impl);
+          want(kernels::MatmulKernels(), impl.matmul, MatmulShape(g, chain.matmul, rows, r));
+          if (!impl.norm.empty()) want(kernels::RmsNormKernels(), impl.norm, RmsNormShape(g, chain.norm, rows, r));
+          break;
+        }
         case Op::kQuantise: want(kernels::QuantiseRowsKernels(), step.impl, QuantiseShape(g, node, rows, r)); break;
         case Op::kEmbed: want(kernels::EmbedKernels(), step.impl, EmbedShape(g, node, rows, r)); break;
         case Op::kFinish: want(kernels::FinishKernels(), step.impl, FinishShape(g, node, rows, r)); break;

@@ -94,7 +94,7 @@ Place PlaceOf(const Graph& g, const Value& v, int dim, int rank) {
 }
 
 int64_t AxesOf(const Graph& g, const Node& node) {
-  if (!IsExchange(node.op)) return 0;
+  if (!IsExchange(node.op) && !IsFused(node.op)) return 0;
   return node.IntOr("axes", (int64_t{1} << g.mesh.axes.size()) - 1);
 }
 
@@ -126,6 +126,37 @@ int GroupSizeOf(const Graph& g, const Node& node) {
     if ((AxesOf(g, node) >> a & 1) != 0) size *= g.mesh.axes[a].size;
   }
   return size;
+}
+
+// Operands stand as the op's row of facts says; what peers read of it comes last.
+FusedChain ChainOf(const Node& fused) {
+  const bool norms = fused.op == Op::kMatmulAllReduceNorm;
+  const ValueId y = norms ? fused.out[2] : fused.out[0], roots = fused.out.back();
+  const size_t bias = norms ? 4 : 2;
+  FusedChain chain;
+  chain.matmul = {Op::kMatmul, {fused.in[0], fused.in[1]}, {roots}, {}, fused.layer};
+  chain.matmul.Set("weights", int64_t{1});
+  chain.matmul.Set("roots", int64_t{1});
+  chain.exchange = {norms ? Op::kAllReduce : Op::kReduceScatter, {roots}, {y}, {}, fused.layer};
+  if (fused.in.size() > bias) chain.exchange.in.push_back(fused.in[bias]);
+  if (norms) chain.norm = {Op::kAddRmsNorm, {fused.in[2], y, fused.in[3]}, {fused.out[0], fused.out[1]}, fused.attrs, fused.layer};
+  return chain;
+}
+
+Node FuseChain(const Node& matmul, const Node& exchange, const Node* norm) {
+  Node fused{Op::kMatmulReduceScatter, matmul.in, {exchange.out[0], matmul.out[0]}, {}, matmul.layer};
+  if (norm != nullptr) {
+    fused.op = Op::kMatmulAllReduceNorm;
+    fused.in.insert(fused.in.end(), {norm->in[0], norm->in[2]});
+    fused.out.insert(fused.out.begin(), norm->out.begin(), norm->out.end());
+    fused.attrs = norm->attrs;
+  }
+  fused.in.insert(fused.in.end(), exchange.in.begin() + 1, exchange.in.end());
+  return fused;
+}
+
+bool MakesRoots(const Node& node, ValueId id) {
+  return IsFused(node.op) ? id == node.out.back() : node.op == Op::kMatmul && node.Has("roots");
 }
 
 MatmulOperands OperandsOf(const Node& matmul) {

@@ -121,6 +121,19 @@ std::vector<int> GroupOf(const Graph& graph, const Node& node, int rank);
 // Ranks in such a group.
 int GroupSizeOf(const Graph& graph, const Node& node);
 
+// The chain that a fused node stands for, as nodes over its values: whatever asks what a fused node
+// computes, costs or needs asks its chain. An exchange on all axes of the mesh. REQUIRES: IsFused(node.op).
+struct FusedChain {
+  Node matmul;    // x, w -> roots
+  Node exchange;  // roots, bias -> y
+  Node norm;      // add_rms_norm: r, y, gain -> r', normed; op kCount of a reduce-scatter
+};
+FusedChain ChainOf(const Node& fused);
+// The fused node of a chain: of whatever its nodes say, and placed nowhere yet. No norm: nullptr.
+Node FuseChain(const Node& matmul, const Node& exchange, const Node* norm);
+// The node makes `id` as fp32 roots of a leaf tree, one plane for each.
+bool MakesRoots(const Node& node, ValueId id);
+
 // Views of a matmul's inputs by role.
 struct MatmulOperands {
   ValueId x = kNoValue;

@@ -115,6 +115,13 @@ class Terms {
   }
 
   void Make(const Node& node) {
+    if (IsFused(node.op)) {
+      const FusedChain chain = ChainOf(node);
+      Make(chain.matmul);
+      Make(chain.exchange);
+      if (chain.norm.op != Op::kCount) Make(chain.norm);
+      return;
+    }
     const Value& y = g_.value(node.out[0]);
     switch (node.op) {
       case Op::kMatmul: return Matmul(node);

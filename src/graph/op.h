@@ -16,13 +16,15 @@ enum class Op : uint8_t {
   kSiluMul, kGatherRows, kArgmax, kSample, kHashLogits, kSliceRows,
   // Changes of placement.
   kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPairMax,
+  // Chains in one step: compute and exchange interleaved by tiles.
+  kMatmulReduceScatter, kMatmulAllReduceNorm,
   kCount,
 };
 
 // How an op's output placement follows from its inputs', one mesh axis at a time; in words: TextOf().
 enum class PlaceRule : uint8_t {
   kIntention, kElementwise, kTokenwise, kMatmul, kFinish, kHeads, kEmbed, kWholeRow, kArgmax, kSliceRows,
-  kAllReduce, kReduceScatter, kAllGather, kAllToAll,
+  kAllReduce, kReduceScatter, kAllGather, kAllToAll, kChain,
 };
 
 std::string_view TextOf(PlaceRule rule);
@@ -46,6 +48,7 @@ Op OpNamed(std::string_view name);
 
 inline std::string_view NameOf(Op op) { return FactsOf(op).name; }
 inline bool IsIntention(Op op) { return op <= Op::kSwiGlu; }
-inline bool IsExchange(Op op) { return op >= Op::kAllReduce && op < Op::kCount; }
+inline bool IsExchange(Op op) { return op >= Op::kAllReduce && op <= Op::kPairMax; }
+inline bool IsFused(Op op) { return op >= Op::kMatmulReduceScatter && op <= Op::kMatmulAllReduceNorm; }
 
 }  // namespace weft::graph

@@ -65,6 +65,11 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
      "S(a) -> S(b)"},
     {Op::kPairMax, "pair_max", R::kAllReduce,              true,  false, true,  false, false,
      "P (value, index) [R] -> R: largest value, lowest index"},
+
+    {Op::kMatmulReduceScatter, "matmul_reduce_scatter", R::kChain, true, false, false, false, false,
+     "x [T,K], w [N,K] (bias [N]) -> y S(0), roots: matmul, reduce_scatter"},
+    {Op::kMatmulAllReduceNorm, "matmul_all_reduce_norm", R::kChain, true, false, false, false, false,
+     "x [T,K], w [N,K], r [T,N], gain [N] (bias [N]) -> r', rms_norm(r'), y, roots: matmul, all_reduce, add_rms_norm"},
 }};
 
 constexpr bool InOrder() {
@@ -98,6 +103,7 @@ std::string_view TextOf(PlaceRule rule) {
     case R::kReduceScatter: return "P: S(0)";
     case R::kAllGather: return "S(d): R";
     case R::kAllToAll: return "S(a): S(b)";
+    case R::kChain: return "of each op of the chain, one after the other";
   }
   return "";
 }

@@ -99,9 +99,11 @@ std::string OpsPage() {
   out += Table("becomes", IsIntention, [](const OpFacts& f) { return ExpansionOf(f.op); });
   out += "## Primitive ops\n\n";
   out += Table(
-      "placement", [](Op op) { return !IsIntention(op) && !IsExchange(op); }, placement);
+      "placement", [](Op op) { return !IsIntention(op) && !IsExchange(op) && !IsFused(op); }, placement);
   out += "## Changes of placement\n\nAll communication is one of these.\n\n";
   out += Table("placement", IsExchange, placement);
+  out += "## Chains in one step\n\nCompute and exchange interleaved by tiles; what they compute is their chain, op by op.\n\n";
+  out += Table("placement", IsFused, placement);
   out.pop_back();
   return out;
 }

@@ -38,6 +38,7 @@ class AxisRules {
       return Broken("V9", g_, node_, node_.out[0], "a word of intention in a placed graph");
     }
     if (rule == PlaceRule::kMatmul) return Matmul();
+    if (rule == PlaceRule::kChain) return Chain();
     if (rule == PlaceRule::kEmbed) {
       return std::vector<Placement>(1, OnAxis(0) ? Placement::S(0, Order()) : Placement::R());
     }
@@ -170,6 +171,25 @@ class AxisRules {
       }
     }
     return out;
+  }
+
+  // The rules of the chain's ops in turn, each on what the one before has made.
+  Result<std::vector<Placement>> Chain() const {
+    const FusedChain chain = ChainOf(node_);
+    WEFT_RETURN_IF_ERROR(Made(chain.matmul));
+    WEFT_RETURN_IF_ERROR(Made(chain.exchange));
+    if (chain.norm.op != Op::kCount) WEFT_RETURN_IF_ERROR(Made(chain.norm));
+    std::vector<Placement> out;
+    for (ValueId id : node_.out) out.push_back(At(id));
+    return out;
+  }
+  Status Made(const Node& link) const {
+    WEFT_ASSIGN_OR_RETURN(const auto placed, AxisRules(g_, link, axis_).Run());
+    for (size_t i = 0; i < placed.size(); ++i) {
+      if (At(link.out[i]) == placed[i]) continue;
+      return Broken("V7", g_, node_, link.out[i], fmt::format("the rule of {} gives {}", NameOf(link.op), ToString({placed[i]})));
+    }
+    return Status::Ok();
   }
 
   const Graph& g_;

@@ -28,6 +28,8 @@ Arity ArityOf(Op op) {
     case Op::kGatherRows: return {2, 2, 1};
     case Op::kArgmax: case Op::kSample: case Op::kHashLogits: return {1, 1, 1};
     case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax: return {1, 1, 1};
+    case Op::kMatmulReduceScatter: return {2, 3, 2};
+    case Op::kMatmulAllReduceNorm: return {4, 5, 4};
     case Op::kCount: break;
   }
   return {0, 0, 0};
@@ -54,7 +56,7 @@ Status CheckAttrs(const Graph& g, const Node& node) {
     return Broken("V3", g, node, node.out[0], fmt::format("attribute '{}' must be a real number", key));
   };
   switch (node.op) {
-    case Op::kRmsNorm: case Op::kAddRmsNorm:
+    case Op::kRmsNorm: case Op::kAddRmsNorm: case Op::kMatmulAllReduceNorm:
       WEFT_RETURN_IF_ERROR(wants_real("eps"));
       for (const char* key : {"groups", "width", "leaf_atom"}) WEFT_RETURN_IF_ERROR(wants_int(key));
       return Status::Ok();
@@ -205,9 +207,24 @@ Status CheckArity(const Graph& g, const Node& node) {
   return CheckAttrs(g, node);
 }
 
-Status CheckShapes(const Graph& g, const Node& node) { return Shapes(g, node).Check(); }
+namespace {
+
+// Of a fused node, each link of its chain.
+Status CheckLinks(const Graph& g, const Node& node, Status (*check)(const Graph&, const Node&)) {
+  const FusedChain chain = ChainOf(node);
+  WEFT_RETURN_IF_ERROR(check(g, chain.matmul));
+  WEFT_RETURN_IF_ERROR(check(g, chain.exchange));
+  return chain.norm.op == Op::kCount ? Status::Ok() : check(g, chain.norm);
+}
+
+}  // namespace
+
+Status CheckShapes(const Graph& g, const Node& node) {
+  return IsFused(node.op) ? CheckLinks(g, node, CheckShapes) : Shapes(g, node).Check();
+}
 
 Status CheckTypes(const Graph& g, const Node& node) {
+  if (IsFused(node.op)) return CheckLinks(g, node, CheckTypes);
   const auto wrong = [&](ValueId id, std::string_view wants) {
     return Broken("V4", g, node, id, fmt::format("{} wanted", wants));
   };

@@ -32,6 +32,8 @@ int InPlaceOperand(Op op) {
     case Op::kRope:
     case Op::kAddRmsNorm:
       return 0;
+    case Op::kMatmulAllReduceNorm:
+      return 2;
     default:
       return -1;
   }
@@ -47,8 +49,8 @@ int64_t BytesOfValue(const Graph& g, ValueId id, int64_t rows_max, int rank) {
 }
 
 // Roots that a matmul leaves of every sum on a rank: 1 where K is whole.
-int64_t RootsOf(const Graph& g, const Node& matmul, int rank) {
-  if (!matmul.Has("roots")) return 1;
+int64_t RootsOf(const Graph& g, const Node& matmul, ValueId id, int rank) {
+  if (!MakesRoots(matmul, id)) return 1;
   const KLeaves k = LeavesOf(g, matmul.in[1], rank);
   if (k.table == nullptr) return 1;
   const auto subtrees = MaximalSubtrees(k.table->count(), k.range);
@@ -67,6 +69,11 @@ class Arena {
       until_group_[s] = group;
       if (plan.steps[s].wait != Wait::kNone) rank = s - 1;
       if (plan.steps[s].wait == Wait::kGroup) group = s - 1;
+      // A wait in the middle of a step: somebody may be behind while the step already writes.
+      if (MeetsInside(NodeAt(s))) {
+        group = s;
+        if (plan.steps[s].wait == Wait::kNone) rank = s;
+      }
     }
   }
 
@@ -103,7 +110,7 @@ class Arena {
         for (ValueId id : *ids) {
           if (block_of_[id] < 0) continue;
           Block& block = blocks_[block_of_[id]];
-          block.end = std::max(block.end, TouchedUntil(block.region, s));
+          block.end = std::max(block.end, TouchedUntil(block.region, s, id));
         }
       }
     }
@@ -148,9 +155,9 @@ class Arena {
   // The last step at which somebody may be reading or writing memory that step `s` touches: a
   // worker who is behind, until the next wait of the rank; a peer, until the next wait of the
   // group.
-  int TouchedUntil(Region region, int s) const {
+  int TouchedUntil(Region region, int s, ValueId id) const {
     const bool alone = region == Region::kWorker || plan_.workers_per_rank == 1;
-    const bool peers = plan_.steps[s].wait == Wait::kGroup;
+    const bool peers = plan_.steps[s].wait == Wait::kGroup || PeersReadInside(plan_.steps[s], NodeAt(s), id);
     return std::max(alone ? s : until_rank_[s], peers ? until_group_[s] : s);
   }
 
@@ -169,7 +176,7 @@ class Arena {
       const Step& other = plan_.steps[at];
       const bool self = step.split == Split::kHeads && other.split == Split::kHeads &&
                         other.heads_of == step.heads_of;
-      return at <= s && (self || TouchedUntil(region, at) < s);
+      return at <= s && (self || TouchedUntil(region, at, from) < s);
     };
     const auto readers = uses_.ReadersOf(from);
     return done(uses_.ProducerOf(from)) && std::all_of(readers.begin(), readers.end(), [&](int r) {
@@ -182,7 +189,7 @@ class Arena {
     for (int r = 0; r < g_.mesh.ranks(); ++r) {
       int64_t bytes = 0;
       for (ValueId id : block.group) {
-        bytes += BytesOfValue(g_, id, plan_.bucket.rows_max, r) * RootsOf(g_, NodeAt(s), r);
+        bytes += BytesOfValue(g_, id, plan_.bucket.rows_max, r) * RootsOf(g_, NodeAt(s), id, r);
       }
       block.bytes = std::max(block.bytes, bytes);
     }

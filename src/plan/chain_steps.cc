@@ -26,6 +26,8 @@ bool IsSmall(Op op, int32_t rows_max) {
     case Op::kGatherRows:
     case Op::kFinish:
     case Op::kAllReduce:
+    // What comes after its product.
+    case Op::kMatmulAllReduceNorm:
       return true;
     // One row would be one worker's work anyhow, and exp costs too much to do more rows twice.
     case Op::kSiluMul:
@@ -67,20 +69,23 @@ void ChainSteps(Plan& plan, int32_t each_rows_max) {
     const bool heads = step.split == Split::kHeads;
     const bool each = chain && !heads && IsSmall(node.op, plan.bucket.rows_max) &&
                       step.phases == 1 &&
-                      std::all_of(node.out.begin(), node.out.end(),
-                                  [&](ValueId id) { return MayBePrivate(g, uses, id); });
+                      std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) {
+                        return MakesRoots(node, id) || MayBePrivate(g, uses, id);
+                      });
     if (each) step.split = Split::kEach;
     step.wait = Wait::kNone;
     for (ValueId id : node.in) {
       const auto it = unshared.find(id);
       if (it != unshared.end() && (!heads || it->second != step.heads_of)) step.wait = Wait::kRank;
     }
-    // An exchange reads what peers made; that is never covered by a wait inside the rank.
-    if (GroupSizeOf(g, node) > 1) step.wait = Wait::kGroup;
-    if (step.wait != Wait::kNone) unshared.clear();
+    // An exchange reads what peers made; that is never covered by a wait inside the rank. A fused step
+    // waits for its peers by itself, behind its product.
+    if (GroupSizeOf(g, node) > 1 && !IsFused(node.op)) step.wait = Wait::kGroup;
+    if (step.wait != Wait::kNone || MeetsInside(node)) unshared.clear();
     for (ValueId id : node.out) {
+      const bool own = each && !(IsFused(node.op) && MakesRoots(node, id));
       if (g.value(id).kind == ValueKind::kTemp) {
-        plan.layouts[id].region = each ? Region::kWorker : Region::kRank;
+        plan.layouts[id].region = own ? Region::kWorker : Region::kRank;
       }
       if (!each && plan.workers_per_rank > 1) unshared[id] = heads ? step.heads_of : -1;
     }

@@ -27,6 +27,13 @@ int Plan::waits(Wait kind) const {
       std::count_if(steps.begin(), steps.end(), [&](const Step& s) { return s.wait == kind; }));
 }
 
+bool MeetsInside(const Node& node) { return IsFused(node.op); }
+
+bool PeersReadInside(const Step& step, const Node& node, ValueId id) {
+  if (!IsFused(node.op)) return false;
+  return MakesRoots(node, id) || (step.phases > 1 && ChainOf(node).exchange.out[0] == id);
+}
+
 int64_t LocalWidth(const Graph& g, const Value& value, int rank) {
   if (value.dims.size() < 2) return 1;
   return ElementsOf(g, value, static_cast<int>(value.dims.size()) - 1, rank).size();
@@ -49,6 +56,18 @@ int64_t ShareOf(const LocalRows& rows, int64_t whole) { return whole * rows.piec
 
 Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
   Cost cost;
+  if (IsFused(node.op)) {
+    const graph::FusedChain chain = ChainOf(node);
+    for (const Node* link : {&chain.matmul, &chain.exchange, &chain.norm}) {
+      if (link->op == Op::kCount) continue;
+      const Cost part = CostOf(g, *link, step, rows_max);
+      cost.weight_bytes += part.weight_bytes;
+      cost.row_bytes += part.row_bytes;
+      cost.row_flops += part.row_flops;
+      cost.row_wire_bytes += part.row_wire_bytes;
+    }
+    return cost;
+  }
   const int ranks = g.mesh.ranks();
   if (node.op == Op::kMatmul) {
     const LocalRows rows(g, g.value(node.out[0]), 0);

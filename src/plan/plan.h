@@ -87,6 +87,12 @@ struct Plan {
   int waits(Wait kind) const;
 };
 
+// Between its product and what it finishes, a fused step waits until all workers of all ranks are past every
+// step before it.
+bool MeetsInside(const graph::Node& node);
+// What a fused step makes and its peers read before it ends: roots, and sums of an exchange of several phases.
+bool PeersReadInside(const Step& step, const graph::Node& node, graph::ValueId id);
+
 // The width of a value on a rank: how many elements of a row it has there.
 int64_t LocalWidth(const graph::Graph& graph, const graph::Value& value, int rank);
 // The ranks' leaf range of the K axis of a matmul's weight (the whole table if it is not cut).

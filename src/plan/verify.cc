@@ -45,7 +45,10 @@ class Checker {
                             NameOf(g_.nodes[step].op), g_.nodes[step].layer,
                             id == kNoId ? "-" : g_.value(id).name, why);
   }
-  bool Crosses(size_t step) const { return GroupSizeOf(g_, g_.nodes[step]) > 1; }
+  // Peers read its operands.
+  bool Crosses(size_t step) const {
+    return GroupSizeOf(g_, g_.nodes[step]) > 1 && !IsFused(g_.nodes[step].op);
+  }
 
   Status Order() const {
     if (p_.steps.size() != g_.nodes.size() || p_.layouts.size() != g_.values.size()) {
@@ -88,9 +91,11 @@ class Checker {
            table(node.out[0]) == table(attention->in[1]);
   }
 
-  // A step after `maker` and up to `step` begins with a wait that reaches as far as `kind`.
+  // A step after `maker` and up to `step` begins with a wait that reaches as far as `kind`, or one before
+  // `step` waits for everybody while it runs.
   bool WaitsBetween(size_t maker, size_t step, Wait kind) const {
     for (size_t s = maker + 1; s <= step; ++s) {
+      if (s < step && MeetsInside(g_.nodes[s])) return true;
       if (p_.steps[s].wait == Wait::kGroup ||
           (p_.steps[s].wait == Wait::kRank && kind == Wait::kRank)) {
         return true;
@@ -129,12 +134,13 @@ class Checker {
           if (region != Region::kNone) return Broken("P4", s, id, "a state is bound by name");
           continue;
         }
-        if (each != (region == Region::kWorker)) {
+        const bool own = each && !(IsFused(g_.nodes[s].op) && MakesRoots(g_.nodes[s], id));
+        if (own != (region == Region::kWorker)) {
           return Broken("P4", s, id,
                         "what every worker makes is its own, what they share is the rank's");
         }
       }
-      if (Crosses(s) && p_.steps[s].phases > 1 && each) {
+      if (GroupSizeOf(g_, g_.nodes[s]) > 1 && p_.steps[s].phases > 1 && each) {
         return Broken("P4", s, g_.nodes[s].out[0], "a peer cannot read what one worker keeps");
       }
       if (Crosses(s) && p_.layouts[g_.nodes[s].in[0]].region != Region::kRank) {
@@ -156,7 +162,7 @@ class Checker {
                       : v.int8_rows ? width + width / 32 * 8
                                     : width * FactsOf(v.dtype).block_bytes;
         const int maker = uses_.ProducerOf(id);
-        if (maker >= 0 && g_.nodes[maker].Has("roots")) {
+        if (maker >= 0 && MakesRoots(g_.nodes[maker], id)) {
           const KLeaves k = LeavesOf(g_, g_.nodes[maker].in[1], r);
           if (k.table != nullptr)
             row *= std::max<int64_t>(
@@ -181,7 +187,9 @@ class Checker {
   // The later phases of an exchange read what its first phase made, on every rank.
   bool PeersReadWhatItMade(ValueId id) const {
     const int maker = uses_.ProducerOf(id);
-    return maker >= 0 && Crosses(static_cast<size_t>(maker)) && p_.steps[maker].phases > 1;
+    if (maker < 0) return false;
+    const Step& step = p_.steps[maker];
+    return (Crosses(static_cast<size_t>(maker)) && step.phases > 1) || PeersReadInside(step, g_.nodes[maker], id);
   }
 
   // What is read at `step` may be read by somebody until the next wait that reaches him: peers if
@@ -191,7 +199,7 @@ class Checker {
     const bool alone = p_.layouts[id].region == Region::kWorker || p_.workers_per_rank == 1;
     if (alone && !peers) return last;
     const Wait reach = peers ? Wait::kGroup : Wait::kRank;
-    while (last + 1 < p_.steps.size() && !WaitsBetween(last, last + 1, reach)) ++last;
+    while (last + 1 < p_.steps.size() && !WaitsBetween(step, last + 1, reach)) ++last;
     return last;
   }
 
@@ -205,11 +213,14 @@ class Checker {
     return last;
   }
 
+  static ValueId OperandInPlace(const Node& node) { return node.in[node.op == Op::kMatmulAllReduceNorm ? 2 : 0]; }
+
   // The step writes over its operand, element by element, when nobody else may be reading that.
   bool InPlace(size_t step, ValueId id) const {
     const Node& node = g_.nodes[step];
-    if ((node.op != Op::kRope && node.op != Op::kAddRmsNorm) || node.out[0] != id) return false;
-    const ValueId from = node.in[0];
+    const bool fused = node.op == Op::kMatmulAllReduceNorm;
+    if ((node.op != Op::kRope && node.op != Op::kAddRmsNorm && !fused) || node.out[0] != id) return false;
+    const ValueId from = OperandInPlace(node);
     const Layout &l = p_.layouts[id], &was = p_.layouts[from];
     const int maker = uses_.ProducerOf(from);
     if (maker < 0 || l.region != was.region || l.offset != was.offset) return false;
@@ -261,7 +272,7 @@ class Checker {
         const size_t to = AliveUntil(id, s);
         int& buffer = buffer_of[id];
         if (InPlace(s, id)) {
-          buffer = buffer_of[g_.nodes[s].in[0]];
+          buffer = buffer_of[OperandInPlace(g_.nodes[s])];
         } else if (const ValueId side = g_.nodes[s].out[0]; side != id &&
                                                             p_.layouts[side].group == l.group &&
                                                             p_.layouts[side].offset == l.offset) {

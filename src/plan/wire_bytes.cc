@@ -39,13 +39,14 @@ int64_t Columns(const Graph& g, const Value& from, int peer, const Value& to, in
 
 int RootsOnRank(const Graph& g, ValueId roots, int rank) {
   const int producer = g.ProducerOf(roots);
-  WEFT_CHECK(producer >= 0 && g.nodes[producer].op == Op::kMatmul, "{} is no matmul's", g.value(roots).name);
+  WEFT_CHECK(producer >= 0 && MakesRoots(g.nodes[producer], roots), "{} is no matmul's", g.value(roots).name);
   const KLeaves leaves = LeavesOf(g, g.nodes[producer].in[1], rank);
   if (leaves.table == nullptr) return 1;
   return static_cast<int>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
 }
 
 int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
+  if (IsFused(node.op)) return DirectWireBytes(g, ChainOf(node).exchange, rows);
   if (!IsExchange(node.op)) return 0;
   const Value &x = g.value(node.in[0]), &y = g.value(node.out[0]);
   int64_t bytes = 0;
@@ -72,8 +73,9 @@ int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
 
 int64_t WireBytes(const Plan& plan, const Step& step, int64_t rows) {
   const Node& node = plan.graph.nodes[step.node];
-  if (!IsExchange(node.op)) return 0;
-  return step.impl == "direct" ? DirectWireBytes(plan.graph, node, rows) : step.cost.row_wire_bytes * rows;
+  if (!IsExchange(node.op) && !IsFused(node.op)) return 0;
+  const bool direct = IsFused(node.op) ? step.phases == 1 : step.impl == "direct";
+  return direct ? DirectWireBytes(plan.graph, node, rows) : step.cost.row_wire_bytes * rows;
 }
 
 }  // namespace weft::plan

@@ -1,4 +1,4 @@
-// Covers src/device/barrier.cc
+// Covers src/device/barrier.cc src/device/wait.cc
 // Team and Barrier with real threads; on a machine with fewer cores than workers they must be
 // correct too, only slower.
 #include "device/team.h"

@@ -26,13 +26,7 @@ int Run(Graph& g, const PassContext&) {
     gone[n] = true;
     ++rewrites;
   }
-  size_t kept = 0;
-  for (size_t n = 0; n < g.nodes.size(); ++n) {
-    if (gone[n]) continue;
-    if (kept != n) g.nodes[kept] = std::move(g.nodes[n]);
-    ++kept;
-  }
-  g.nodes.resize(kept);
+  EraseNodes(g, gone);
   return rewrites;
 }
 

@@ -27,6 +27,7 @@ struct PassContext {
     const auto it = switches.find(name);
     return it == switches.end() ? Switch::kAuto : it->second;
   }
+  bool shared_memory = true;               // ranks see each other's windows while a step runs
 };
 
 struct Pass {
@@ -69,6 +70,10 @@ int64_t AllAxes(const Graph& graph);
 Placements CutByAll(const Graph& graph, int dim);
 // Bytes of a row of a value as it crosses between ranks.
 int64_t RowBytes(const Graph& graph, ValueId id);
+// The node whose lone product of one weight an exchange among all ranks reduces, in the mesh's order, when
+// nobody else reads its roots; else -1.
+int ProductOf(const Graph& graph, const Uses& uses, const Node& exchange);
+void EraseNodes(Graph& graph, const std::vector<bool>& gone);
 // Drops values that nothing makes or reads, and nodes whose outputs nobody reads.
 void RemoveDead(Graph& graph);
 

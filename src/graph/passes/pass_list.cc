@@ -6,6 +6,8 @@ namespace weft::graph {
 
 extern const Pass kFoldFinish;
 extern const Pass kFuseAddRmsNorm;
+extern const Pass kFuseMatmulAllReduceNorm;
+extern const Pass kFuseMatmulReduceScatter;
 extern const Pass kGatherColumns;
 extern const Pass kRegroupOProj;
 extern const Pass kSequenceParallel;
@@ -17,9 +19,10 @@ namespace {
 // passes' own constants live in other files.
 std::span<const Pass> List() {
   // Schedules first, then what works on any of them. regroup_o_proj finds the scatter that
-  // sequence_parallel made.
-  static const std::array<Pass, 7> kPasses{kGatherColumns, kSequenceParallel, kRegroupOProj, kDeferGather,
-                                           kShardArgmax,   kFoldFinish,       kFuseAddRmsNorm};
+  // sequence_parallel made, and chains are fused when nobody takes them apart any more.
+  static const std::array<Pass, 9> kPasses{kGatherColumns,  kSequenceParallel,        kRegroupOProj,
+                                           kDeferGather,    kShardArgmax,             kFoldFinish,
+                                           kFuseAddRmsNorm, kFuseMatmulReduceScatter, kFuseMatmulAllReduceNorm};
   return kPasses;
 }
 }  // namespace

@@ -32,6 +32,24 @@ int64_t RowBytes(const Graph& g, ValueId id) {
   return v.int8_rows ? n + n / 32 * 8 : n * FactsOf(v.dtype).block_bytes;
 }
 
+int ProductOf(const Graph& g, const Uses& uses, const Node& exchange) {
+  if (exchange.IntOr("axes", AllAxes(g)) != AllAxes(g) || exchange.Has("order")) return -1;
+  const ValueId roots = exchange.in[0];
+  const int product = uses.ProducerOf(roots);
+  if (product < 0 || !MakesRoots(g.nodes[product], roots) || IsFused(g.nodes[product].op)) return -1;
+  return uses.ReadersOf(roots).size() == 1 && g.nodes[product].out.size() == 1 ? product : -1;
+}
+
+void EraseNodes(Graph& g, const std::vector<bool>& gone) {
+  size_t kept = 0;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    if (gone[n]) continue;
+    if (kept != n) g.nodes[kept] = std::move(g.nodes[n]);
+    ++kept;
+  }
+  g.nodes.resize(kept);
+}
+
 void RemoveDead(Graph& g) {
   std::vector<bool> live(g.values.size(), false);
   for (ValueId id : g.outputs) live[id] = true;

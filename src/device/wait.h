@@ -1,0 +1,47 @@
+// The slow half of a wait for other workers: it spins, then yields, then naps, and gives up at its
+// deadline or when somebody else has. Barrier and flags between ranks share it, so that they behave
+// alike where there are more workers than cores.
+// Thread: the worker that waits. Errors: kDeadline naming the missing, or the abort's reason.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "base/function_ref.h"
+#include "base/status.h"
+
+namespace weft::device {
+
+inline constexpr int64_t kSpinNs = 50'000;
+inline constexpr int64_t kNoDeadline = INT64_MAX;
+inline constexpr int kFastPolls = 32;  // of what a caller polls before the first look at the clock
+
+// One per set of ranks that run steps together. The first reason wins and stays.
+class AbortFlag {
+ public:
+  bool is_set() const { return set_.load(std::memory_order_acquire); }
+  // REQUIRES: !reason.ok().
+  void Set(Status reason);
+  Status reason() const;
+
+ private:
+  std::atomic<bool> set_{false};
+  mutable std::mutex mutex_;
+  Status reason_;
+};
+
+// What a wait is part of, for the message of a wait that fails.
+struct WaitSite {
+  int64_t deadline_ns = kNoDeadline;  // SteadyNowNs()
+  int64_t step = -1;                  // < 0: not said
+  const char* what = "";              // "all_reduce"
+};
+
+// Until `passed()`, which orders what it has seen by itself. At the deadline it sets `abort`, so that
+// everybody who waits with it gives up with one reason: "`who` waited 1.0 s for `missing` at step 3".
+Status WaitSlowly(FunctionRef<bool()> passed, int64_t spin_ns, AbortFlag& abort, const WaitSite& site,
+                  FunctionRef<std::string()> who, FunctionRef<std::string()> missing);
+
+}  // namespace weft::device
