@@ -2,7 +2,7 @@
 // turns in one run, with weights that are not in cache (as many layers as a model has, one after the other).
 // Printed as microseconds of the fused chain, of its steps, their ratio, and the time from the last tile to
 // the norm; each the best of short rounds, since virtual CPUs move: compare figures of one run only.
-// Run: fused_bench [rounds]
+// Run: fused_bench [rounds [scatter]]
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -45,21 +45,25 @@ class Bench {
       layers.push_back(std::make_unique<fused::FusedCase>(fused::FusedShape{
           .rows = rows, .n = chain.n, .leaves = chain.leaves, .weight = chain.weight, .bias = false, .method = method}));
     }
+    const auto fused = [&](int rank, int l) {
+      fused::FusedWork work;
+      Must(RunMatmulAllReduceNorm(layers[l]->NormStep(rank, 0), flags_, {}, &work, nullptr));
+    };
+    const auto steps = [&](int rank, int l) {
+      layers[l]->RunNormChain(rank, 0, [&] { Must(barrier_.Wait(rank)); });
+    };
+    Compare(chain, rows, method, fused, steps);
+    // Looking at the clock has its own price, so the tiles are timed by themselves.
     std::vector<double> last_tile;
-    const auto fused = [&](int rank) {
-      double ns = 0;
-      for (const auto& layer : layers) {
+    for (int i = 0; i < rounds_; ++i) {
+      Time(chain.layers, [&](int rank, int l) {
         fused::FusedWork work;
         fused::TileTimes times;
-        Must(RunMatmulAllReduceNorm(layer->NormStep(rank, 0), flags_, {}, &work, &times));
-        ns += static_cast<double>(SteadyNowNs() - times.seen_ns);
-      }
-      if (rank == 0) last_tile.push_back(ns / chain.layers);
-    };
-    const auto steps = [&](int rank) {
-      for (const auto& layer : layers) layer->RunNormChain(rank, 0, [&] { Must(barrier_.Wait(rank)); });
-    };
-    Report(chain, rows, method, fused, steps, &last_tile);
+        Must(RunMatmulAllReduceNorm(layers[l]->NormStep(rank, 0), flags_, {}, &work, &times));
+        if (rank == 0) last_tile.push_back(static_cast<double>(SteadyNowNs() - times.seen_ns));
+      });
+    }
+    fmt::print("  from the last tile {:.2f} us, quarter {:.2f}, median {:.2f}\n", At(last_tile, 0) / 1e3, At(last_tile, 0.25) / 1e3, At(last_tile, 0.5) / 1e3);
   }
 
   void Scatter(const Chain& chain, int64_t rows) {
@@ -68,20 +72,17 @@ class Bench {
       layers.push_back(std::make_unique<fused::FusedCase>(
           fused::FusedShape{.rows = rows, .n = chain.n, .leaves = chain.leaves, .weight = chain.weight, .bias = false}));
     }
-    const auto fused = [&](int rank) {
-      for (const auto& layer : layers) {
-        fused::FusedWork work;
-        Must(RunMatmulReduceScatter(layer->ScatterStep(rank, 0), flags_, {}, &work, nullptr));
-        Must(barrier_.Wait(rank));  // somebody gathers next
-      }
+    const auto fused = [&](int rank, int l) {
+      fused::FusedWork work;
+      Must(RunMatmulReduceScatter(layers[l]->ScatterStep(rank, 0), flags_, {}, &work, nullptr));
+      Must(barrier_.Wait(rank));  // somebody gathers next
     };
-    const auto steps = [&](int rank) {
-      for (const auto& layer : layers) {
-        layer->RunScatterChain(rank, 0, [&] { Must(barrier_.Wait(rank)); });
-        Must(barrier_.Wait(rank));
-      }
+    const auto steps = [&](int rank, int l) {
+      layers[l]->RunScatterChain(rank, 0, [&] { Must(barrier_.Wait(rank)); });
+      Must(barrier_.Wait(rank));
     };
-    Report({chain.name, chain.weight, chain.n, chain.leaves, static_cast<int>(layers.size())}, rows, "scatter", fused, steps, nullptr);
+    Compare({chain.name, chain.weight, chain.n, chain.leaves, static_cast<int>(layers.size())}, rows, "scatter", fused, steps);
+    fmt::print("\n");
   }
 
  private:
@@ -91,37 +92,41 @@ class Bench {
     std::exit(1);
   }
 
-  // ns a layer of one walk over all layers.
+  // ns a layer of a few layers, other ones each time: short, so that the best is one without a preemption.
   template <typename Walk>
-  double Time(const Walk& walk, int layers) {
+  double Time(int layers, const Walk& walk) {
     int64_t ns = 0;
+    const int first = next_, count = std::min(kLayersARound, layers);
+    next_ = (next_ + count) % layers;
     auto job = [&](int rank) {
       Must(barrier_.Wait(rank));
       const int64_t start = SteadyNowNs();
-      walk(rank);
+      for (int i = 0; i < count; ++i) walk(rank, (first + i) % layers);
       Must(barrier_.Wait(rank));
       if (rank == 0) ns = SteadyNowNs() - start;
     };
     team_.RunEach(job);
-    return static_cast<double>(ns) / layers;
+    return static_cast<double>(ns) / count;
   }
 
   template <typename Fused, typename Steps>
-  void Report(const Chain& chain, int64_t rows, const char* method, const Fused& fused, const Steps& steps, std::vector<double>* last_tile) {
+  void Compare(const Chain& chain, int64_t rows, const char* method, const Fused& fused, const Steps& steps) {
     std::vector<double> a, b;
+    next_ = 0;
     for (int i = 0; i < rounds_; ++i) {
-      a.push_back(Time(fused, chain.layers));
-      b.push_back(Time(steps, chain.layers));
+      a.push_back(Time(chain.layers, fused));
+      b.push_back(Time(chain.layers, steps));
     }
-    fmt::print("{:<22} {:>5} {:<8} fused {:9.2f} us  steps {:9.2f} us  ratio {:.3f}  (quarter: {:.3f})", chain.name, rows, method,
-               At(a, 0) / 1e3, At(b, 0) / 1e3, At(a, 0) / At(b, 0), At(a, 0.25) / At(b, 0.25));
-    if (last_tile != nullptr) fmt::print("  from the last tile {:.2f} us, median {:.2f}", At(*last_tile, 0) / 1e3, At(*last_tile, 0.5) / 1e3);
-    fmt::print("\n");
+    fmt::print("{:<22} {:>5} {:<8} fused {:9.2f} us  steps {:9.2f} us  ratio {:.3f}, tenth {:.3f}, quarter {:.3f}", chain.name, rows, method,
+               At(a, 0) / 1e3, At(b, 0) / 1e3, At(a, 0) / At(b, 0), At(a, 0.1) / At(b, 0.1), At(a, 0.25) / At(b, 0.25));
     std::fflush(stdout);
   }
 
+  static constexpr int kLayersARound = 4;
+
   device::Team& team_;
   int rounds_;
+  int next_ = 0;  // layer
   device::Barrier barrier_{kRanks, {}};
   fused::TileFlags flags_{{.workers = std::vector<int>(kRanks, 1)}};
 };
@@ -129,7 +134,7 @@ class Bench {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 60;
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 300;
   const bool scatter = argc > 2;
   device::Team::Options options{.workers = kRanks};
   Result<device::Topology> topology = device::DetectTopology();

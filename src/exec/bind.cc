@@ -265,8 +265,9 @@ std::unique_ptr<Runner> Binder::MatmulAllReduceNorm() {
   const int64_t cols = args.norm.x.cols;
   std::vector<kernels::MatmulArgs> matmuls;
   std::vector<Reduction> reductions;
-  for (int t = 0; t < fused::TilesOf(cols); ++t) {
-    const int64_t begin = fused::TileBegin(cols, t), end = fused::TileBegin(cols, t + 1);
+  const int tiles = fused::TilesOf(plan_.bucket.rows_max, cols);
+  for (int t = 0; t < tiles; ++t) {
+    const int64_t begin = fused::TileBegin(cols, t, tiles), end = fused::TileBegin(cols, t + 1, tiles);
     kernels::MatmulArgs& tile = matmuls.emplace_back(whole);
     if (whole.w.k_leaves > 0) {
       tile.w = t_.tiles[t].matrix(whole.w.dtype, end - begin, whole.w.k);

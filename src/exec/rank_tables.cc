@@ -65,7 +65,7 @@ PackedTable ColumnsOf(const PackedTable& all, int64_t begin, int64_t end) {
 class TableMaker {
  public:
   TableMaker(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults)
-      : g_(plan.graph), weights_(weights), rank_(rank),
+      : g_(plan.graph), weights_(weights), rank_(rank), rows_max_(plan.bucket.rows_max),
         in_order_(faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 16)) {}
 
   void Fill(const Node& node, RankTables::OfStep& t) const {
@@ -96,8 +96,9 @@ class TableMaker {
         Fill(chain.norm, t);
         const int64_t cols = g_.value(node.out[0]).dims[1].n;
         const bool none = plan::LeavesOf(g_, node.in[1], rank_).range.size() == 0;
-        for (int i = 0; !none && i < fused::TilesOf(cols); ++i) {
-          t.tiles.push_back(ColumnsOf(t.packed, fused::TileBegin(cols, i), fused::TileBegin(cols, i + 1)));
+        const int tiles = fused::TilesOf(rows_max_, cols);
+        for (int i = 0; !none && i < tiles; ++i) {
+          t.tiles.push_back(ColumnsOf(t.packed, fused::TileBegin(cols, i, tiles), fused::TileBegin(cols, i + 1, tiles)));
         }
         return;
       }
@@ -137,6 +138,7 @@ class TableMaker {
   const Graph& g_;
   const Weights& weights_;
   const int rank_;
+  const int64_t rows_max_;
   const bool in_order_;
 };
 

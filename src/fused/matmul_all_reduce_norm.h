@@ -38,10 +38,10 @@ struct MatmulAllReduceNormArgs {
   std::byte* scratch = nullptr;
 };
 
-// Tiles of a step with so many outputs, and the first column of each; the begin of the one after the last is
-// `cols`. Boundaries are groups of panels, alike on all ranks.
-int TilesOf(int64_t cols);
-int64_t TileBegin(int64_t cols, int tile);
+// Tiles of a step with at most so many rows, and the first column of each; the begin of the one after the last
+// is `cols`. Boundaries are groups of panels, alike on all ranks.
+int TilesOf(int64_t rows, int64_t cols);
+int64_t TileBegin(int64_t cols, int tile, int tiles);
 
 // What a worker did: units of the product, and bytes that it took from peers.
 struct FusedWork {

@@ -173,23 +173,22 @@ class AxisRules {
     return out;
   }
 
-  // The rules of the chain's ops in turn, each on what the one before has made.
+  // The rules of the chain's ops in turn, each on what the one before makes.
   Result<std::vector<Placement>> Chain() const {
     const FusedChain chain = ChainOf(node_);
-    WEFT_RETURN_IF_ERROR(Made(chain.matmul));
-    WEFT_RETURN_IF_ERROR(Made(chain.exchange));
-    if (chain.norm.op != Op::kCount) WEFT_RETURN_IF_ERROR(Made(chain.norm));
-    std::vector<Placement> out;
-    for (ValueId id : node_.out) out.push_back(At(id));
-    return out;
-  }
-  Status Made(const Node& link) const {
-    WEFT_ASSIGN_OR_RETURN(const auto placed, AxisRules(g_, link, axis_).Run());
-    for (size_t i = 0; i < placed.size(); ++i) {
-      if (At(link.out[i]) == placed[i]) continue;
-      return Broken("V7", g_, node_, link.out[i], fmt::format("the rule of {} gives {}", NameOf(link.op), ToString({placed[i]})));
+    WEFT_ASSIGN_OR_RETURN(const auto roots, AxisRules(g_, chain.matmul, axis_).Run());
+    if (!roots[0].partial()) return Broken("V6", g_, node_, node_.in[0], "P of the product wanted");
+    WEFT_RETURN_IF_ERROR(AxisRules(g_, chain.exchange, axis_).WholeBias());
+    const bool norms = chain.norm.op != Op::kCount;
+    const Placement y = norms ? Placement::R() : Placement::S(0, Order());
+    std::vector<Placement> out(node_.out.size(), y);
+    out.back() = roots[0];
+    if (!norms) return out;
+    WEFT_RETURN_IF_ERROR(AxisRules(g_, chain.norm, axis_).WholeGain());
+    if (const ValueId r = chain.norm.in[0]; At(r) != y) {
+      return Broken("V5", g_, node_, r, fmt::format("stands {}, but the sum that is added stands {}", ToString({At(r)}), ToString({y})));
     }
-    return Status::Ok();
+    return out;
   }
 
   const Graph& g_;

@@ -78,6 +78,7 @@ class FusedCase {
   }
 
   const FusedShape& shape() const { return shape_; }
+  int tile_count() const { return TilesOf(shape_.rows, shape_.n); }
   const kernels::Kernel<MatmulArgs>& matmul_kernel() const { return *matmul_; }
 
   // Residuals as at the start, everything else full of a pattern.
@@ -164,8 +165,8 @@ class FusedCase {
   void MakeProduct(Rank& rank, const std::vector<std::vector<std::byte>>& rows, const std::vector<int64_t>& n_starts, LeafRange own) {
     const auto starts = shape_.leaves.starts();
     rank.matrix = std::make_unique<kernels::testing::TestMatrix>(shape_.weight, rows, n_starts, starts, own.begin, own.end);
-    for (int t = 0; t < TilesOf(shape_.n); ++t) {
-      const int64_t begin = TileBegin(shape_.n, t), end = TileBegin(shape_.n, t + 1);
+    for (int t = 0; t < tile_count(); ++t) {
+      const int64_t begin = TileBegin(shape_.n, t, tile_count()), end = TileBegin(shape_.n, t + 1, tile_count());
       const std::vector<std::vector<std::byte>> part(rows.begin() + begin, rows.begin() + end);
       rank.tiles.push_back(std::make_unique<kernels::testing::TestMatrix>(shape_.weight, part, std::vector<int64_t>{0, end - begin}, starts, own.begin, own.end));
     }
@@ -252,8 +253,8 @@ class FusedCase {
         const int64_t bytes = matmul_->scratch_bytes == nullptr || rank.product.w.k == 0 ? 0 : matmul_->scratch_bytes(rank.product);
         scratch_.push_back(std::make_unique<Buffer>(bytes + 64));
         auto& tiles = tiles_.emplace_back(std::make_unique<std::vector<MatmulAllReduceNormArgs::Tile>>());
-        for (int t = 0; t < TilesOf(shape_.n); ++t) {
-          const int64_t begin = TileBegin(shape_.n, t), end = TileBegin(shape_.n, t + 1);
+        for (int t = 0; t < tile_count(); ++t) {
+          const int64_t begin = TileBegin(shape_.n, t, tile_count()), end = TileBegin(shape_.n, t + 1, tile_count());
           MatmulArgs product = rank.product;
           if (product.w.k_leaves > 0) {
             product.w = rank.tiles[t]->packed();

@@ -60,7 +60,7 @@ std::string Outcome(const Rule& rule, int ranks) {
     node.in.push_back(static_cast<ValueId>(g.values.size()));
     g.values.push_back(v);
   }
-  const int outs = rule.op == Op::kAddRmsNorm ? 2 : 1;
+  const int outs = rule.op == Op::kMatmulAllReduceNorm ? 4 : rule.op == Op::kAddRmsNorm || rule.op == Op::kMatmulReduceScatter ? 2 : 1;
   for (int i = 0; i < outs; ++i) {
     node.out.push_back(static_cast<ValueId>(g.values.size()));
     g.values.emplace_back().name = "y";
@@ -112,6 +112,11 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kAllGather, "1", "1", {{"axes", int64_t{2}}}},
       {Op::kAllToAll, "1", "0", {{"to_dim", int64_t{0}}}}, {Op::kAllToAll, "0", "1", {{"to_dim", int64_t{1}}}},
       {Op::kAllToAll, "0", "V6", {{"to_dim", int64_t{0}}}}, {Op::kAllToAll, "P", "V6", {{"to_dim", int64_t{0}}}},
+      // chains
+      {Op::kMatmulReduceScatter, "11", "0P"}, {Op::kMatmulReduceScatter, "11R", "0P"}, {Op::kMatmulReduceScatter, "110", "V5"},
+      {Op::kMatmulReduceScatter, "RR", "V6"}, {Op::kMatmulReduceScatter, "1R", "V6"},
+      {Op::kMatmulAllReduceNorm, "11RR", "RRRP"}, {Op::kMatmulAllReduceNorm, "11RRR", "RRRP"}, {Op::kMatmulAllReduceNorm, "11RR0", "V5"},
+      {Op::kMatmulAllReduceNorm, "110R", "V5"}, {Op::kMatmulAllReduceNorm, "11R0", "V5"}, {Op::kMatmulAllReduceNorm, "R0RR", "V6"},
   };
   std::set<Op> covered;
   for (const Rule& rule : rules) {

@@ -63,12 +63,14 @@ class Watched final : public plan::Executor {
  private:
   void Expect(const plan::Plan& plan, int64_t rows) {
     for (const plan::Step& step : plan.steps) {
-      const graph::Op op = plan.graph.nodes[step.node].op;
+      const graph::Node& node = plan.graph.nodes[step.node];
+      const bool fused = graph::IsFused(node.op);
+      const graph::Op op = fused ? ChainOf(node).exchange.op : node.op;
       if (!graph::IsExchange(op)) continue;
       const std::string name(graph::NameOf(op));
       ++causes_.planned_calls[name];
       // Shares of other methods are whole blocks of 64 columns, so theirs are not even per row.
-      if (step.impl != "direct") causes_.uneven.insert(name);
+      if (fused ? step.phases > 1 : step.impl != "direct") causes_.uneven.insert(name);
       causes_.planned_bytes[name] += plan::WireBytes(plan, step, rows);
     }
   }

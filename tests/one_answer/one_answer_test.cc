@@ -290,6 +290,43 @@ TEST_P(OneAnswer, OverSchedules) {
   }
 }
 
+// Steps that exchange while they compute, against answers of steps of their own; two workers a rank too.
+TEST_P(OneAnswer, OverFusedExchanges) {
+  const TestModel& model = ModelAt(GetParam());
+  std::vector<int> sizes{2, 3, 4, 6, 8};
+  if (Real() && !Full()) sizes = {2, 3};
+  for (int ranks : sizes) {
+    Line line(model, "tp=" + std::to_string(ranks) + " fused");
+    for (const int workers : {1, 2}) {
+      for (const plan::Schedule schedule : {plan::Schedule::kPlain, plan::Schedule::kSp}) {
+        ExecConfig config = model.Config(ranks);
+        config.threads = ranks * workers;
+        config.schedule.schedule = schedule;
+        config.schedule.sp_min_tokens = 64;
+        for (const char* pass : {"fuse_matmul_all_reduce_norm", "fuse_matmul_reduce_scatter"}) {
+          config.compile.switches[pass] = graph::Switch::kOn;
+        }
+        const auto executor = support::MakeExecutor(*model.checkpoint, config);
+        ASSERT_NE(executor, nullptr);
+        const auto count = [&](int32_t rows, graph::Op op) {
+          const graph::Graph& g = exec::InstanceOf(*executor).body_plan(rows).graph;
+          return std::count_if(g.nodes.begin(), g.nodes.end(), [&](const graph::Node& n) { return n.op == op; });
+        };
+        EXPECT_GT(count(1, graph::Op::kMatmulAllReduceNorm), 0);
+        EXPECT_EQ(count(128, graph::Op::kMatmulReduceScatter) > 0, schedule == plan::Schedule::kSp);
+        Causes causes;
+        const plan::FabricCounts before = executor->fabric_counts();
+        const Answers alone = Ask(*executor, model.prompts, {}, &causes);
+        ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
+        const std::string name = std::string(plan::NameOf(schedule)) + "/" + std::to_string(workers);
+        line.Cell(name, Difference(alone, model.greedy));
+        line.Cell(name + "/together", Difference(Ask(*executor, model.prompts, {.together = true}, &causes), model.greedy));
+        ExpectWorkOfOwners(exec::InstanceOf(*executor), ranks);
+      }
+    }
+  }
+}
+
 // Prefills of the lengths at which upstream's thresholds turn, with those thresholds: a schedule is taken
 // from its row count on and not below it.
 TEST_P(OneAnswer, OverSchedulesAtTheirThresholds) {

@@ -61,7 +61,17 @@ class Interpreter {
       for (int r = 0; r < ranks_; ++r) values_[id][r] = Source(static_cast<ValueId>(id), r);
     }
     std::map<std::string, std::vector<Local>> result;
+    std::vector<Node> links;
     for (const Node& node : g_.nodes) {
+      if (!IsFused(node.op)) {
+        links.push_back(node);
+        continue;
+      }
+      const graph::FusedChain chain = ChainOf(node);
+      links.insert(links.end(), {chain.matmul, chain.exchange});
+      if (chain.norm.op != Op::kCount) links.push_back(chain.norm);
+    }
+    for (const Node& node : links) {
       for (int r = 0; r < ranks_; ++r) {
         WEFT_RETURN_IF_ERROR(Compute(node, r));
         for (ValueId id : node.out) {

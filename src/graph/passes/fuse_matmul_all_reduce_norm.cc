@@ -4,6 +4,8 @@
 // Law: the same ops on the same operands in the same order, one of which need not end before the next begins.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/passes/pass.h"
 #include "tensor/fused_limits.h"
 
@@ -12,6 +14,7 @@ namespace {
 
 std::string Refuse(const PassContext& c) {
   if (c.ranks == 1) return "one rank has nothing to exchange";
+  if (c.of("fuse_matmul_all_reduce_norm") != Switch::kOn) return "no faster than its steps where it was measured";
   if (!c.shared_memory) return "ranks are processes: a mirror of a window has no flags";
   if (c.tokens_max > kFusedNormRowsMax) return fmt::format("rows {} > {}", c.tokens_max, kFusedNormRowsMax);
   return "";
@@ -26,6 +29,7 @@ int Run(Graph& g, const PassContext&) {
     const ValueId y = norm.in[1];
     const int exchange = uses.ProducerOf(y);
     if (exchange < 0 || g.nodes[exchange].op != Op::kAllReduce || uses.ReadersOf(y).size() != 1 || norm.in[0] == y) continue;
+    if (std::count(g.outputs.begin(), g.outputs.end(), y) > 0) continue;
     const int product = ProductOf(g, uses, g.nodes[exchange]);
     if (product < 0) continue;
     norm = FuseChain(g.nodes[product], g.nodes[exchange], &norm);

@@ -12,6 +12,7 @@ namespace {
 
 std::string Refuse(const PassContext& c) {
   if (c.ranks == 1) return "one rank has nothing to exchange";
+  if (c.of("fuse_matmul_reduce_scatter") != Switch::kOn) return "no faster than its steps where it was measured";
   if (!c.shared_memory) return "ranks are processes: a mirror of a window has no flags";
   if (c.tokens_max < kFusedScatterRowsMin) return fmt::format("rows {} < {}", c.tokens_max, kFusedScatterRowsMin);
   return "";
