@@ -12,19 +12,19 @@ namespace {
 
 using Shapes = std::vector<FusedShape>;
 
-struct Run {
+struct Outcome {
   std::vector<Status> statuses;
   int64_t bytes = 0;
 };
 
 // `steps` times on all workers; what they read of a step's results is compared by the caller.
 template <typename Step>
-Run OnThreads(const FusedShape& shape, int steps, int64_t timeout_ns, const Step& step) {
+Outcome OnThreads(const FusedShape& shape, int steps, int64_t timeout_ns, const Step& step) {
   TileFlags flags({.workers = std::vector<int>(shape.ranks, shape.workers), .spin_ns = 0});
   device::Barrier barrier(shape.ranks * shape.workers, {.spin_ns = 0});
   auto team = device::Team::Create({.workers = shape.ranks * shape.workers, .spin_ns = 0});
   EXPECT_TRUE(team.ok());
-  Run run{std::vector<Status>(shape.ranks * shape.workers), 0};
+  Outcome run{std::vector<Status>(shape.ranks * shape.workers), 0};
   std::vector<FusedWork> work(run.statuses.size());
   for (int i = 0; i < steps; ++i) {
     auto job = [&](int who) {
@@ -37,7 +37,7 @@ Run OnThreads(const FusedShape& shape, int steps, int64_t timeout_ns, const Step
   return run;
 }
 
-void ExpectOk(const Run& run) {
+void ExpectOk(const Outcome& run) {
   for (const Status& s : run.statuses) EXPECT_TRUE(s.ok()) << s.message();
 }
 
@@ -59,7 +59,7 @@ void CheckNorm(const FusedShape& shape) {
   EXPECT_EQ(std::count(expected.begin(), expected.end(), expected[0]), static_cast<int64_t>(expected.size()) / 2) << "all ranks have the same";
 
   test.Reset();
-  const Run run = OnThreads(shape, 1, kPatience, [&](TileFlags& flags, device::Barrier&, int rank, int worker, const device::WaitSite& site, FusedWork* work) {
+  const Outcome run = OnThreads(shape, 1, kPatience, [&](TileFlags& flags, device::Barrier&, int rank, int worker, const device::WaitSite& site, FusedWork* work) {
     return RunMatmulAllReduceNorm(test.NormStep(rank, worker), flags, site, work, nullptr);
   });
   ExpectOk(run);
@@ -146,7 +146,7 @@ TEST(MatmulAllReduceNorm, NamesTheRankThatStalls) {
   const FusedShape shape{.ranks = 3, .rows = 2, .n = 64, .leaves = LeafTable::Make(96, 32)};
   FusedCase test(shape);
   const int64_t start = SteadyNowNs();
-  const Run run = OnThreads(shape, 1, 100 * kNsPerMs, [&](TileFlags& flags, device::Barrier&, int rank, int worker, const device::WaitSite& site, FusedWork* work) {
+  const Outcome run = OnThreads(shape, 1, 100 * kNsPerMs, [&](TileFlags& flags, device::Barrier&, int rank, int worker, const device::WaitSite& site, FusedWork* work) {
     if (rank == 1) return Status::Ok();
     return RunMatmulAllReduceNorm(test.NormStep(rank, worker), flags, site, work, nullptr);
   });
@@ -202,7 +202,7 @@ TEST(MatmulReduceScatter, GivesTheBitsOfItsSteps) {
 TEST(MatmulReduceScatter, NamesTheRankThatStallsAndRefusesByShape) {
   const FusedShape shape{.ranks = 2, .rows = 8, .n = 48, .leaves = LeafTable::Make(96, 32)};
   FusedCase test(shape);
-  const Run run = OnThreads(shape, 1, 100 * kNsPerMs, [&](TileFlags& flags, device::Barrier&, int rank, int worker, const device::WaitSite& site, FusedWork* work) {
+  const Outcome run = OnThreads(shape, 1, 100 * kNsPerMs, [&](TileFlags& flags, device::Barrier&, int rank, int worker, const device::WaitSite& site, FusedWork* work) {
     if (rank == 1) return Status::Ok();
     return RunMatmulReduceScatter(test.ScatterStep(rank, worker), flags, site, work, nullptr);
   });
