@@ -67,6 +67,11 @@ Status CheckAttrs(const Graph& g, const Node& node) {
       WEFT_RETURN_IF_ERROR(wants_int("head_dim"));
       WEFT_RETURN_IF_ERROR(wants_int("group"));
       return wants_real("scale");
+    case Op::kAllToAll:
+      for (const Attr& a : node.attrs) {
+        if (a.key == "to_dim" && std::holds_alternative<int64_t>(a.value)) return Status::Ok();
+      }
+      return Broken("V3", g, node, node.out[0], "attribute 'to_dim' must be an integer");
     default: return Status::Ok();
   }
 }
