@@ -89,6 +89,7 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   Plan plan;
   plan.bucket = bucket;
   plan.target = target.name();
+  plan.costs_hash = target.costs_hash();
   plan.workers_per_rank = target.workers_per_rank();
   plan.schedule = options.schedule;
   plan.schedule_note = options.schedule_note;

@@ -73,6 +73,7 @@ struct Step {
 struct Plan {
   Bucket bucket;
   std::string target;
+  uint64_t costs_hash = 0;  // of the target's cost table
   int workers_per_rank = 1;
   std::string schedule = "plain";  // of the exchanges (schedule.h)
   std::string schedule_note;       // why it is not what was asked for, "" if it is

@@ -32,7 +32,8 @@ TEST(DefaultCosts, AreTheMediansOfTheCommittedProfile) {
     EXPECT_EQ(name, cost.collective + (name.ends_with("_kib") ? "_kib" : "_phase"));
     EXPECT_EQ(limit.Find("how")->as_string(), cost.method);
     EXPECT_EQ(threads, cost.ranks);
-    EXPECT_EQ(median, name.ends_with("_kib") ? cost.kib_ns : cost.phase_ns) << name << " of " << cost.method;
+    EXPECT_EQ(median, name.ends_with("_kib") ? cost.kib_ns : cost.phase_ns)
+        << name << " of " << cost.method;
   }
   EXPECT_EQ(exchanges, 2 * table.exchanges.size());
   EXPECT_EQ(meetings, table.meetings.size());
