@@ -10,6 +10,7 @@
 #include "exec/rank_tables.h"
 #include "graph/builder.h"
 #include "graph/passes/pass.h"
+#include "plan/choose_schedule.h"
 
 namespace weft::exec {
 
@@ -126,19 +127,27 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   head_ladder_ = plan::Ladder(Bucket::Kind::kHead, config_.rows_max);
   const Graph expanded = graph::Expand(body, expand);
   std::vector<Graph> placed;  // one a mesh
-  for (const Bucket& bucket : body_ladder_) {
-    const plan::BucketSchedule schedule = plan::ScheduleFor(config_.schedule, config_.ranks, bucket);
-    auto on_mesh = std::find_if(placed.begin(), placed.end(), [&](const Graph& g) { return g.mesh == schedule.mesh; });
+  const auto compile = [&](const Bucket& bucket, const plan::BucketSchedule& row) -> Result<plan::Plan> {
+    auto on_mesh = std::find_if(placed.begin(), placed.end(), [&](const Graph& g) { return g.mesh == row.mesh; });
     if (on_mesh == placed.end()) {
-      WEFT_ASSIGN_OR_RETURN(Graph fresh, graph::InsertCollectives(expanded, schedule.mesh));
+      WEFT_ASSIGN_OR_RETURN(Graph fresh, graph::InsertCollectives(expanded, row.mesh));
       on_mesh = placed.insert(placed.end(), std::move(fresh));
     }
-    plan::CompileOptions compile = config_.compile;
-    compile.schedule = NameOf(schedule.schedule);
-    compile.schedule_note = schedule.reason;
+    plan::CompileOptions options = config_.compile;
+    options.schedule = NameOf(row.schedule);
+    options.schedule_note = row.reason;
     // What --opt says of a pass goes before what the schedule wants of it.
-    compile.switches.insert(schedule.switches.begin(), schedule.switches.end());
-    WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, plan::Compile(*on_mesh, bucket, target, compile));
+    options.switches.insert(row.switches.begin(), row.switches.end());
+    return plan::Compile(*on_mesh, bucket, target, options);
+  };
+  const std::vector<plan::BucketSchedule> candidates = plan::CandidatesFor(config_.ranks);
+  for (const Bucket& bucket : body_ladder_) {
+    if (config_.schedule.automatic) {
+      WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan,
+                            plan::CompileCheapest(candidates, bucket, config_.costs, [&](const auto& row) { return compile(bucket, row); }));
+    } else {
+      WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, compile(bucket, plan::ScheduleFor(config_.schedule, config_.ranks, bucket)));
+    }
   }
   const graph::Mesh mesh = graph::Mesh::Tp(config_.ranks);
   for (const HeadMode mode : {HeadMode::kGreedy, HeadMode::kSample}) {

@@ -287,6 +287,14 @@ TEST_P(OneAnswer, OverSchedules) {
       EXPECT_GE(causes.segments_max, ranks == 3 ? 2 : 8);
       ExpectWorkOfOwners(exec::InstanceOf(*executor), ranks);
     }
+    ExecConfig config = model.Config(ranks);
+    config.schedule.automatic = true;
+    const auto executor = support::MakeExecutor(*model.checkpoint, config);
+    ASSERT_NE(executor, nullptr);
+    line.Cell("auto", Difference(Ask(*executor, model.prompts, {.together = true}, nullptr), model.greedy));
+    std::set<std::string> taken;
+    for (const exec::BoundPlan& body : exec::InstanceOf(*executor).bodies()) taken.insert(body.plan.schedule);
+    EXPECT_NE(taken, std::set<std::string>{"plain"});
   }
 }
 
