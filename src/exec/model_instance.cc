@@ -86,6 +86,7 @@ Result<std::unique_ptr<ModelInstance>> ModelInstance::Create(const io::Checkpoin
   const io::ModelConfig& model_config = checkpoint.config();
   int cores = 0;
   WEFT_RETURN_IF_ERROR(self->Prepare(checkpoint, std::move(config), &cores));
+  self->TellSchedules(log);
   std::vector<const Graph*> graphs{&self->bodies_[0].plan.graph, &self->heads_[0][0].plan.graph};
   WEFT_ASSIGN_OR_RETURN(self->weights_, Weights::Load(checkpoint, graphs, std::min(cores, 16), self->config_.progress));
   WEFT_ASSIGN_OR_RETURN(const std::vector<double> inverse,
@@ -162,6 +163,39 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
     }
   }
   return Status::Ok();
+}
+
+std::vector<plan::SchedulePart> ModelInstance::schedules() const {
+  std::vector<plan::SchedulePart> parts;
+  for (const BoundPlan& body : bodies_) {
+    const plan::Plan& p = body.plan;
+    plan::SchedulePart part{p.bucket.rows_min, p.bucket.rows_max, p.schedule, p.schedule_note, {}};
+    if (config_.schedule.automatic) part.note = "the cheapest by the cost table";  // explain has the figures
+    for (const graph::PassReport& r : p.passes) {
+      if (r.asked) part.rewrites.push_back({r.name, r.rewrites});
+    }
+    // Below a threshold the reason names the rows; the last one tells it for all of them.
+    if (!parts.empty() && parts.back().schedule == part.schedule && parts.back().rewrites == part.rewrites &&
+        parts.back().note.empty() == part.note.empty()) {
+      parts.back().rows_max = part.rows_max;
+      parts.back().note = part.note;
+    } else {
+      parts.push_back(std::move(part));
+    }
+  }
+  return parts;
+}
+
+// A schedule that was asked for, where it is taken, and every pass of it that found nothing to do.
+void ModelInstance::TellSchedules(LogSink* log) const {
+  if (log == nullptr || config_.schedule == plan::ScheduleConfig{}) return;
+  for (const plan::SchedulePart& part : schedules()) {
+    log->Info("schedule {}: rows {} to {}: {}{}{}", plan::Describe(config_.schedule), part.rows_min, part.rows_max, part.schedule,
+              part.note.empty() ? "" : ": ", part.note);
+    for (const auto& [pass, rewrites] : part.rewrites) {
+      if (rewrites == 0) log->Warning("schedule {}: rows {} to {}: {} applied 0 times: it found nothing to rewrite in this model", part.schedule, part.rows_min, part.rows_max, pass);
+    }
+  }
 }
 
 void ModelInstance::FillRope(const std::vector<double>& inverse, int64_t positions) {

@@ -87,6 +87,7 @@ class ModelInstance {
   }
   const std::string& bodies_target() const { return bodies_[0].plan.target; }
   const std::vector<BoundPlan>& bodies() const { return bodies_; }
+  std::vector<plan::SchedulePart> schedules() const;
   int64_t weight_bytes() const { return weights_->bytes(); }
   int64_t kv_bytes() const;
   int64_t arena_bytes() const;
@@ -100,6 +101,7 @@ class ModelInstance {
   Status Prepare(const io::Checkpoint& checkpoint, ExecConfig config, int* cores);
   Status BuildPlans(const io::Checkpoint& checkpoint, const models::Model& model);
   Status AllocateMemory(const io::Checkpoint& checkpoint, LogSink* log);
+  void TellSchedules(LogSink* log) const;
   void FillRope(const std::vector<double>& inverse, int64_t positions);
   void BindAll();
   void Bind(BoundPlan& bound);

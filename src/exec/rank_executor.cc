@@ -41,6 +41,8 @@ class InstanceExecutor : public plan::Executor {
     return counts;
   }
 
+  std::vector<plan::SchedulePart> schedules() const override { return instance_->schedules(); }
+
   Status Run(const StepInputs& inputs, StepOutputs* outputs) override {
     WEFT_RETURN_IF_ERROR(broken_);
     WEFT_RETURN_IF_ERROR(instance_->Check(inputs));
