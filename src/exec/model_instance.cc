@@ -172,7 +172,9 @@ std::vector<plan::SchedulePart> ModelInstance::schedules() const {
     plan::SchedulePart part{p.bucket.rows_min, p.bucket.rows_max, p.schedule, p.schedule_note, {}};
     if (config_.schedule.automatic) part.note = "the cheapest by the cost table";  // explain has the figures
     for (const graph::PassReport& r : p.passes) {
-      if (r.asked) part.rewrites.push_back({r.name, r.rewrites});
+      if (!r.asked) continue;
+      part.rewrites.push_back({r.name, r.rewrites});
+      if (r.rewrites == 0) part.note += fmt::format("{}{} applied 0 times: {}", part.note.empty() ? "" : "; ", r.name, r.refusal);
     }
     // Below a threshold the reason names the rows; the last one tells it for all of them.
     if (!parts.empty() && parts.back().schedule == part.schedule && parts.back().rewrites == part.rewrites &&
@@ -186,15 +188,12 @@ std::vector<plan::SchedulePart> ModelInstance::schedules() const {
   return parts;
 }
 
-// A schedule that was asked for, where it is taken, and every pass of it that found nothing to do.
+// A schedule that was asked for: where it is taken, why not elsewhere, and what of it found nothing to do.
 void ModelInstance::TellSchedules(LogSink* log) const {
   if (log == nullptr || config_.schedule == plan::ScheduleConfig{}) return;
   for (const plan::SchedulePart& part : schedules()) {
     log->Info("schedule {}: rows {} to {}: {}{}{}", plan::Describe(config_.schedule), part.rows_min, part.rows_max, part.schedule,
               part.note.empty() ? "" : ": ", part.note);
-    for (const auto& [pass, rewrites] : part.rewrites) {
-      if (rewrites == 0) log->Warning("schedule {}: rows {} to {}: {} applied 0 times: it found nothing to rewrite in this model", part.schedule, part.rows_min, part.rows_max, pass);
-    }
   }
 }
 

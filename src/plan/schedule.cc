@@ -145,6 +145,7 @@ BucketSchedule ScheduleFor(const ScheduleConfig& config, int ranks, const Bucket
     out.reason = fmt::format("without {}: rows {} < {} ({})", NameOf(left), bucket.rows_max, least.rows, least.flag);
   }
   BucketSchedule row = RowOf(wanted, ranks, config.otp);
+  if (HasFc2(wanted) && config.shard_o_proj) row.switches["shard_layers"] = Switch::kOn;
   row.reason = std::move(out.reason);
   return row;
 }

@@ -10,6 +10,7 @@ extern const Pass kGatherColumns;
 extern const Pass kRegroupOProj;
 extern const Pass kSequenceParallel;
 extern const Pass kDeferGather;
+extern const Pass kShardLayers;
 extern const Pass kShardArgmax;
 
 namespace {
@@ -18,8 +19,8 @@ namespace {
 std::span<const Pass> List() {
   // Schedules first, then what works on any of them. regroup_o_proj finds the scatter that
   // sequence_parallel made.
-  static const std::array<Pass, 7> kPasses{kGatherColumns, kSequenceParallel, kRegroupOProj, kDeferGather,
-                                           kShardArgmax,   kFoldFinish,       kFuseAddRmsNorm};
+  static const std::array<Pass, 8> kPasses{kGatherColumns, kSequenceParallel, kRegroupOProj, kShardLayers,
+                                           kDeferGather,   kShardArgmax,      kFoldFinish,   kFuseAddRmsNorm};
   return kPasses;
 }
 }  // namespace
