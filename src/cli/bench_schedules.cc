@@ -1,6 +1,7 @@
 #include "cli/bench_schedules.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -174,6 +175,7 @@ class SchedulesBench {
     plain_runs_ = std::make_unique<Runs>(plain_.get(), positions_);
     layer_ = MiddleLayerOf(plain_runs_->instance().body_plan(tasks_.front().rows));
     for (const Candidate& c : candidates) WEFT_RETURN_IF_ERROR(MeasureOne(c));
+    if (told_) fmt::print(stderr, "\033[K");
     return Status::Ok();
   }
 
@@ -241,6 +243,8 @@ class SchedulesBench {
     }
     for (size_t t = 0; t < tasks_.size(); ++t) {
       const ScheduleTask& task = tasks_[t];
+      // It takes minutes and the tables come at the end.
+      if (told_) fmt::print(stderr, "\r\033[K{}  {}\r", task.name, c.name);
       ScheduleRow row;
       row.schedule = c.name;
       const plan::Plan& plan = other.instance().body_plan(task.rows);
@@ -272,6 +276,7 @@ class SchedulesBench {
   const LoadedModel& model_;
   exec::ExecConfig config_;
   LogSink* log_;
+  const bool told_ = isatty(STDERR_FILENO) != 0;
   std::vector<ScheduleTask> tasks_;
   int positions_ = 1;
   std::unique_ptr<plan::Executor> plain_;
