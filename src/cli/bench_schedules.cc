@@ -153,9 +153,13 @@ Status CompareBytes(const ScheduleTask& task, const plan::Plan& plan, const std:
   row->layer_planned = PlannedBytes(plan, layer->name, task.rows);
   const auto schedule = plan::ScheduleNamed(plan.schedule);
   const int ranks = plan.graph.mesh.ranks();
+  int otp = 1;  // of auto too, which chooses it
+  for (const graph::MeshAxis& axis : plan.graph.mesh.axes) {
+    if (axis.name == "otp") otp = axis.size;
+  }
   if (!schedule || task.rows % ranks != 0) return Status::Ok();
   const std::string none;
-  row->layer_formula = FormulaBytes(*layer, *schedule, ranks, c.config.otp, methods.empty() ? none : methods.front(),
+  row->layer_formula = FormulaBytes(*layer, *schedule, ranks, otp, methods.empty() ? none : methods.front(),
                                     methods.empty() ? none : methods.back(), task.rows);
   return Status::Ok();
 }

@@ -61,7 +61,7 @@ TEST(BenchSchedules, TellsBytesAndTimesOfEachScheduleAsJson) {
       EXPECT_GT(row.Find("tokens_per_s")->as_double(), 0);
       EXPECT_GT(row.Find("compute_us")->as_double(), 0);
       EXPECT_GT(row.Find("exchange_us")->as_double(), 0);
-      EXPECT_EQ(row.Find("note")->as_string(), "") << name;
+      EXPECT_EQ(row.Find("note")->as_string().empty(), name != "auto") << name << ": " << row.Find("note")->as_string();
     }
     EXPECT_EQ(names, expected);
     EXPECT_LT(layer["sp"], layer["plain"]);
