@@ -172,7 +172,6 @@ class SchedulesBench {
   Status Measure() {
     WEFT_RETURN_IF_ERROR(ListTasks());
     WEFT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, CandidatesOf(f_, config_.schedule, config_.ranks));
-    const device::ScopedAffinity affinity;
     plan::ScheduleConfig plain;
     WEFT_ASSIGN_OR_RETURN(plain_, Make(plain));
     executor_name_ = plain_->Describe();
@@ -225,6 +224,9 @@ class SchedulesBench {
   Result<std::unique_ptr<plan::Executor>> Make(const plan::ScheduleConfig& schedule) {
     exec::ExecConfig config = config_;
     config.schedule = schedule;
+    // An executor takes the cores that the caller may use, so it is made before the caller is pinned to one.
+    affinity_.reset();
+    affinity_.emplace();
     WEFT_ASSIGN_OR_RETURN(auto executor, MakeExecutor(model_, std::move(config), log_));
     WEFT_RETURN_IF_ERROR(executor->PinCaller());
     return executor;
@@ -283,6 +285,7 @@ class SchedulesBench {
   const bool told_ = isatty(STDERR_FILENO) != 0;
   std::vector<ScheduleTask> tasks_;
   int positions_ = 1;
+  std::optional<device::ScopedAffinity> affinity_;  // the caller's, while it is pinned
   std::unique_ptr<plan::Executor> plain_;
   std::unique_ptr<Runs> plain_runs_;
   std::string executor_name_;
