@@ -100,6 +100,11 @@ Result<Neighbours> FindNeighbours(Link& link, const device::WaitSite& site) {
   return out;
 }
 
+void TellFailure(Link& link, const Status& why) {
+  link.abort().Set(why);
+  (void)link.Transfer({});
+}
+
 Status Broadcast(Link& link, std::vector<std::byte>* bytes, const device::WaitSite& site) {
   auto size = static_cast<int64_t>(bytes->size());
   const auto carry = [&](std::span<const std::byte> piece) {

@@ -30,6 +30,9 @@ struct Neighbours {
 };
 Result<Neighbours> FindNeighbours(Link& link, const device::WaitSite& site);
 
+// For a rank that fails between transfers: its peers hear why at their next one, and fail too.
+void TellFailure(Link& link, const Status& why);
+
 // Rank 0's bytes become everybody's. Allocates only what `bytes` has no capacity for.
 Status Broadcast(Link& link, std::vector<std::byte>* bytes, const device::WaitSite& site);
 // On rank 0 the first error by rank, told as that rank's; on others their own.

@@ -38,6 +38,8 @@ class Link {
   // Set it to break the link: the next transfer, or the one that waits now, tells the peers why.
   virtual device::AbortFlag& abort() = 0;
   virtual Traffic traffic() const = 0;
+  // How long a wait spins before it yields; 0: more workers than cores.
+  virtual void set_spin_ns(int64_t) {}
 };
 
 }  // namespace weft::comm

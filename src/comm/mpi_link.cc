@@ -314,6 +314,7 @@ class MpiLink final : public Link {
   Status Close(const device::WaitSite& site) override;
   device::AbortFlag& abort() override { return state_->abort; }
   Traffic traffic() const override { return state_->traffic; }
+  void set_spin_ns(int64_t spin_ns) override { state_->options.spin_ns = spin_ns; }
 
  private:
   std::unique_ptr<State> state_;
