@@ -6,6 +6,7 @@ endif()
 find_package(MPI REQUIRED COMPONENTS C)
 weft_uses(comm MPI::MPI_C)
 target_compile_definitions(weft_comm PRIVATE OMPI_SKIP_MPICXX)  # C++ bindings that nobody needs
+target_compile_definitions(weft_cli PRIVATE WEFT_WITH_MPI)
 
 if(NOT WEFT_TESTS)
   return()

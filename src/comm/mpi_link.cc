@@ -19,9 +19,8 @@ constexpr int kInFlight = 2;  // messages of one stream: one is packed while the
 constexpr int kPollsPerClock = 16;
 constexpr int64_t kYieldNs = 2 * kNsPerMs;
 constexpr timespec kNap = {.tv_sec = 0, .tv_nsec = 50'000};
-// A server without work waits for the next step like this.
-constexpr int64_t kLongWaitNs = kNsPerSecond;
-constexpr timespec kLongNap = {.tv_sec = 0, .tv_nsec = 1'000'000};
+// Who has waited long, as a server without work does, looks up less often; it must not burn a core.
+constexpr int64_t kLongestNapNs = 5 * kNsPerMs;
 constexpr int64_t kTellNs = 50 * kNsPerMs;
 
 constexpr int kNoticeTag = 1;
@@ -36,7 +35,9 @@ void Idle(int64_t waited_ns, int64_t spin_ns) {
   if (waited_ns < spin_ns + kYieldNs) {
     sched_yield();
   } else {
-    nanosleep(waited_ns < kLongWaitNs ? &kNap : &kLongNap, nullptr);
+    const timespec nap = {
+        .tv_sec = 0, .tv_nsec = std::clamp<int64_t>(waited_ns / 1000, kNap.tv_nsec, kLongestNapNs)};
+    nanosleep(&nap, nullptr);
   }
 }
 

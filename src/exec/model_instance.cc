@@ -369,7 +369,7 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
       next += RoundUp(bytes * pages, 64);
     }
     if (log != nullptr) {
-      log->Info("rank {}: weights {} shared, KV {} ({} blocks of {} tokens), arena {}", r, device::FormatBytes(weights_->bytes()),
+      log->Info("rank {}: weights {}{}, KV {} ({} blocks of {} tokens), arena {}", r, device::FormatBytes(weights_->bytes()), config_.link == nullptr ? " shared" : "",
                 device::FormatBytes(kv), pages - 1, config_.page_tokens, device::FormatBytes(work));
     }
     regions_.push_back(std::move(arena));
