@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "cli/job.h"
 #include "cli/load.h"
 #include "cli/machine_limits.h"
 #include "cli/step_report.h"
@@ -207,23 +208,25 @@ Result<MachineLimits> LimitsFor(const LatencyFlags& f, int threads) {
   return MeasureMachine(options);
 }
 
-int Run(LatencyFlags& f) {
-  if (f.model.reference) return Fail(Status::Invalid("--reference walks all ranks on one thread: its times tell nothing"));
-  const std::unique_ptr<LogSink> log = MakeLog(true);
+int RowsMaxOf(const LatencyFlags& f) {
+  return std::max(1, f.batch.empty() ? 1 : *std::max_element(f.batch.begin(), f.batch.end()));
+}
+
+int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
   std::unique_ptr<TraceFile> trace_file;
   if (!f.trace.empty()) {
     auto created = TraceFile::Create(f.trace);
     if (!created.ok()) return Fail(created.status());
     trace_file = std::move(created).value();
   }
-  auto model = LoadModel(f.model, log.get());
+  auto model = LoadModel(f.model, log);
   if (!model.ok()) return Fail(model.status());
-  const int batch_max = f.batch.empty() ? 1 : *std::max_element(f.batch.begin(), f.batch.end());
-  f.model.max_num_seqs = std::max(1, batch_max);
-  auto config = ExecConfigOf(f.model, log.get());
+  f.model.max_num_seqs = RowsMaxOf(f);
+  auto config = ExecConfigOf(f.model, log);
   if (!config.ok()) return Fail(config.status());
   FitToModel(f.model, model->checkpoint->config(), &*config);
-  auto executor = MakeExecutor(*model, *config, log.get());
+  config->link = link;
+  auto executor = MakeExecutor(*model, *config, log);
   if (!executor.ok()) return Fail(executor.status());
   Latency latency(f, executor->get(), trace_file.get());
   const int threads = latency.workers();
@@ -260,6 +263,7 @@ int Run(LatencyFlags& f) {
       }
     }
   }
+  if (const Status ended = exec::EndFollowers(**executor); !ended.ok()) return Fail(ended);
   if (trace_file != nullptr) {
     Json about;
     about.Set("model", model->name);
@@ -290,6 +294,21 @@ int Run(LatencyFlags& f) {
   }
   fmt::print("\n");
   return 0;
+}
+
+int Run(LatencyFlags& f) {
+  if (f.model.reference) return Fail(Status::Invalid("--reference walks all ranks on one thread: its times tell nothing"));
+  const std::unique_ptr<LogSink> log = MakeLog(true);
+  auto job = Job::Join(&f.model, log.get());
+  if (!job.ok()) return Fail(job.status());
+  if (job->follows()) {
+    f.model.max_num_seqs = RowsMaxOf(f);
+    const Status followed = job->Leave(job->Follow(f.model, log.get()));
+    return followed.ok() ? 0 : Fail(followed);
+  }
+  const int code = Measure(f, job->link(), log.get());
+  const Status left = job->Leave(code == 0 ? Status() : Status::Internal("the measurement failed"));
+  return left.ok() ? code : 1;
 }
 
 }  // namespace
