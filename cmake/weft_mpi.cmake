@@ -6,6 +6,7 @@ endif()
 find_package(MPI REQUIRED COMPONENTS C)
 weft_uses(comm MPI::MPI_C)
 target_compile_definitions(weft_comm PRIVATE OMPI_SKIP_MPICXX)  # C++ bindings that nobody needs
+target_compile_definitions(weft_cli PRIVATE WEFT_WITH_MPI)
 
 if(NOT WEFT_TESTS)
   return()
@@ -17,7 +18,7 @@ function(weft_mpi_program name)
 endfunction()
 
 # Every rank runs all its cases; rank 0 reports for all.
-weft_mpi_program(weft_comm_mpi_test ${CMAKE_SOURCE_DIR}/tests/comm/mpi_fabric_test.cc)
+weft_mpi_program(weft_comm_mpi_test ${CMAKE_SOURCE_DIR}/tests/comm/mpi_link_test.cc)
 set(mpirun ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root --bind-to none)
 foreach(ranks 2 4)
   add_test(NAME comm_mpi_${ranks} COMMAND ${mpirun} -n ${ranks} $<TARGET_FILE:weft_comm_mpi_test>)

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "comm/mpi_fabric.h"
+#include "comm/mpi_link.h"
+#include "comm/process_fabric.h"
 #include "comm/roots.h"
 #include "device/team.h"
 #include "device/topology.h"
@@ -26,7 +27,8 @@ device::WaitSite Soon() { return {.deadline_ns = SteadyNowNs() + 60 * kNsPerSeco
 
 Status Main(int rounds) {
   WEFT_ASSIGN_OR_RETURN(const device::Topology topology, device::DetectTopology());
-  WEFT_ASSIGN_OR_RETURN(auto fabric, comm::MpiFabric::Create({.workers = 1}, Soon()));
+  WEFT_ASSIGN_OR_RETURN(const auto link, comm::OpenMpiLink({}, Soon()));
+  WEFT_ASSIGN_OR_RETURN(const auto fabric, comm::ProcessFabric::Create(link.get(), {}));
   const int rank = fabric->rank(), ranks = fabric->ranks();
   // As a server's workers are; two that meet on one core wait for each other's spins.
   WEFT_ASSIGN_OR_RETURN(const device::CoreAssignment cores,
@@ -109,7 +111,7 @@ Status Main(int rounds) {
                   }));
     }
   }
-  return fabric->Close(Soon());
+  return link->Close(Soon());
 }
 
 }  // namespace

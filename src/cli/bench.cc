@@ -3,6 +3,7 @@
 
 #include "cli/bench_latency.h"
 #include "cli/bench_machine.h"
+#include "cli/bench_schedules.h"
 #include "cli/commands.h"
 
 namespace weft::cli {
@@ -13,7 +14,9 @@ Command AddBench(CLI::App& app) {
   Command run_latency = AddBenchLatency(*latency);
   CLI::App* machine = app.add_subcommand("machine", "limits of this machine, written as a profile");
   Command run_machine = AddBenchMachine(*machine);
-  return [=] { return machine->parsed() ? run_machine() : run_latency(); };
+  CLI::App* schedules = app.add_subcommand("schedules", "bytes and times of communication schedules beside plain");
+  Command run_schedules = AddBenchSchedules(*schedules);
+  return [=] { return machine->parsed() ? run_machine() : schedules->parsed() ? run_schedules() : run_latency(); };
 }
 
 }  // namespace weft::cli

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/clock.h"
+#include "cli/job.h"
 #include "cli/load.h"
 #include "cli/machine_limits.h"
 #include "cli/step_report.h"
+#include "cli/stepper.h"
 #include "cli/trace_file.h"
 #include "device/affinity.h"
 #include "exec/rank_executor.h"
@@ -33,52 +34,6 @@ int Fail(const Status& status) {
   fmt::print(stderr, "weft bench latency: {}\n", status.message());
   return 1;
 }
-
-struct StepTime {
-  int64_t ns = 0;       // of the whole step
-  int64_t host_ns = 0;  // of that outside of the plan's walk
-};
-
-// Steps straight into the executor: B sequences, each with its own pages.
-class Stepper {
- public:
-  Stepper(plan::Executor* executor, int sequences, int positions) : executor_(executor) {
-    const int page_tokens = executor->limits().page_tokens;
-    const int pages = (positions + page_tokens - 1) / page_tokens;
-    pages_.resize(sequences);
-    for (int b = 0; b < sequences; ++b) {
-      for (int p = 0; p < pages; ++p) pages_[b].push_back(1 + b * pages + p);
-    }
-  }
-  // Every sequence advances by `count` tokens from `position`; the last row of each is sampled.
-  Result<StepTime> Step(int position, int count) {
-    const int64_t start = SteadyNowNs();
-    const int page_tokens = executor_->limits().page_tokens;
-    ids_.clear(); positions_.clear(); slots_.clear(); segments_.clear(); rows_.clear();
-    for (auto& pages : pages_) {
-      segments_.push_back({static_cast<int32_t>(ids_.size()), count, position, static_cast<int32_t>(pages.size()), pages.data()});
-      for (int i = 0; i < count; ++i) {
-        const int at = position + i;
-        ids_.push_back((at * 7919 + 13) % executor_->limits().vocab_size);
-        positions_.push_back(at);
-        slots_.push_back(int64_t{pages[at / page_tokens]} * page_tokens + at % page_tokens);
-      }
-      rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
-    }
-    plan::StepInputs in;
-    in.ids = ids_; in.positions = positions_; in.slots = slots_; in.segments = segments_; in.head_rows = rows_;
-    WEFT_RETURN_IF_ERROR(executor_->Run(in, &out_));
-    return StepTime{SteadyNowNs() - start, SteadyNowNs() - start - out_.step_ns};
-  }
-
- private:
-  plan::Executor* executor_;
-  std::vector<std::vector<int32_t>> pages_;
-  std::vector<int32_t> ids_, positions_, rows_;
-  std::vector<int64_t> slots_;
-  std::vector<Segment> segments_;
-  plan::StepOutputs out_;
-};
 
 // One line of the table: a bucket at a depth.
 struct Row {
@@ -253,23 +208,25 @@ Result<MachineLimits> LimitsFor(const LatencyFlags& f, int threads) {
   return MeasureMachine(options);
 }
 
-int Run(LatencyFlags& f) {
-  if (f.model.reference) return Fail(Status::Invalid("--reference walks all ranks on one thread: its times tell nothing"));
-  const std::unique_ptr<LogSink> log = MakeLog(true);
+int RowsMaxOf(const LatencyFlags& f) {
+  return std::max(1, f.batch.empty() ? 1 : *std::max_element(f.batch.begin(), f.batch.end()));
+}
+
+int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
   std::unique_ptr<TraceFile> trace_file;
   if (!f.trace.empty()) {
     auto created = TraceFile::Create(f.trace);
     if (!created.ok()) return Fail(created.status());
     trace_file = std::move(created).value();
   }
-  auto model = LoadModel(f.model, log.get());
+  auto model = LoadModel(f.model, log);
   if (!model.ok()) return Fail(model.status());
-  const int batch_max = f.batch.empty() ? 1 : *std::max_element(f.batch.begin(), f.batch.end());
-  f.model.max_num_seqs = std::max(1, batch_max);
-  auto config = ExecConfigOf(f.model, log.get());
+  f.model.max_num_seqs = RowsMaxOf(f);
+  auto config = ExecConfigOf(f.model, log);
   if (!config.ok()) return Fail(config.status());
   FitToModel(f.model, model->checkpoint->config(), &*config);
-  auto executor = MakeExecutor(*model, *config, log.get());
+  config->link = link;
+  auto executor = MakeExecutor(*model, *config, log);
   if (!executor.ok()) return Fail(executor.status());
   Latency latency(f, executor->get(), trace_file.get());
   const int threads = latency.workers();
@@ -306,6 +263,7 @@ int Run(LatencyFlags& f) {
       }
     }
   }
+  if (const Status ended = exec::EndFollowers(**executor); !ended.ok()) return Fail(ended);
   if (trace_file != nullptr) {
     Json about;
     about.Set("model", model->name);
@@ -336,6 +294,21 @@ int Run(LatencyFlags& f) {
   }
   fmt::print("\n");
   return 0;
+}
+
+int Run(LatencyFlags& f) {
+  if (f.model.reference) return Fail(Status::Invalid("--reference walks all ranks on one thread: its times tell nothing"));
+  const std::unique_ptr<LogSink> log = MakeLog(true);
+  auto job = Job::Join(&f.model, log.get());
+  if (!job.ok()) return Fail(job.status());
+  if (job->follows()) {
+    f.model.max_num_seqs = RowsMaxOf(f);
+    const Status followed = job->Leave(job->Follow(f.model, log.get()));
+    return followed.ok() ? 0 : Fail(followed);
+  }
+  const int code = Measure(f, job->link(), log.get());
+  const Status left = job->Leave(code == 0 ? Status() : Status::Internal("the measurement failed"));
+  return left.ok() ? code : 1;
 }
 
 }  // namespace

@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <sstream>
 
+#include "base/bf16.h"
 #include "cli/exchange_limits.h"
 #include "cli/machine_bench.h"
 #include "device/memory.h"
 #include "kernels/float_env.h"
 #include "kernels/peak/peak.h"
+#include "kernels/rms_norm/rms_norm.h"
+#include "tensor/leaf_table.h"
 
 namespace weft::cli {
 namespace {
@@ -93,6 +97,39 @@ void MeasureBarrier(MachineBench& bench, MachineLimits* out) {
   out->limits.push_back({"barrier", bench.threads(), 0, seconds.front() / kCalls * 1e9, seconds[seconds.size() / 2] / kCalls * 1e9, "ns", "flags in shared lines"});
 }
 
+// Rows that are read and written once: the residual add and norm, which a schedule shares out over ranks
+// or not. 512 rows of 1,024 for each worker, more than its L2 holds of x, residual and result.
+void MeasureWalk(MachineBench& bench, MachineLimits* out) {
+  constexpr int64_t kRows = 512, kWidth = 1024;
+  const LeafTable leaves = LeafTable::Make(kWidth, 32);
+  const std::vector<int64_t> begins(leaves.starts().begin(), leaves.starts().end());
+  const std::vector<float> gain(kWidth, 1.0f);
+  const kernels::Kernel<kernels::RmsNormArgs>* kernel = nullptr;
+  kernels::RmsNormArgs args;
+  args.x = args.residual = args.y = View{nullptr, kRows, kWidth, kWidth, DType::kBF16};
+  args.gain = gain.data();
+  args.eps = 1e-5f;
+  args.width = kWidth;
+  args.leaf_begin = begins.data();
+  args.leaves = leaves.count();
+  for (const auto* k : kernels::RmsNormKernels()) {
+    if (kernel == nullptr && k->isa <= kernels::DetectIsa() && (k->refuse == nullptr || k->refuse(args).empty())) kernel = k;
+  }
+  if (kernel == nullptr) return;
+  std::vector<std::vector<Bf16>> rows(static_cast<size_t>(bench.threads()) * 3, std::vector<Bf16>(kRows * kWidth));
+  const auto seconds = bench.Rounds([&](int worker) {
+    kernels::RmsNormArgs mine = args;
+    mine.x.data = rows[worker * 3].data();
+    mine.residual.data = rows[worker * 3 + 1].data();
+    mine.y.data = rows[worker * 3 + 2].data();
+    kernel->run(mine, {0, kernel->units(mine)}, nullptr);
+  });
+  // Two rows read, two written.
+  const double kib = 4.0 * kRows * kWidth * 2 / 1024;
+  out->limits.push_back({"walk", bench.threads(), 0, seconds.front() / kib * 1e9, seconds[seconds.size() / 2] / kib * 1e9, "ns/KiB",
+                         fmt::format("add_rms_norm {}", kernel->name)});
+}
+
 }  // namespace
 
 const Limit* MachineLimits::Find(const std::string& name, int threads) const {
@@ -142,6 +179,7 @@ Result<MachineLimits> MeasureMachine(const MachineOptions& options) {
       MeasureRead(*bench, memory.data(), bytes, &out);
     }
     MeasureCopy(*bench, memory.data(), options.bytes, &out);
+    MeasureWalk(*bench, &out);
     if (n < 2 || !options.exchange) continue;
     MeasureBarrier(*bench, &out);
     for (Limit& limit : MeasureExchanges(*bench)) out.limits.push_back(std::move(limit));
@@ -225,6 +263,18 @@ Result<plan::CostTable> CostTableOf(const MachineLimits& limits) {
     if (name.ends_with(kPhase)) entry(name.substr(0, name.size() - kPhase.size()), limit).phase_ns = limit.median;
     if (name.ends_with(kKib)) entry(name.substr(0, name.size() - kKib.size()), limit).kib_ns = limit.median;
   }
+  // What packed kernels reach of the peaks (docs/measured): it is alike in all schedules, and only weighs
+  // products against exchanges.
+  constexpr double kBf16Reached = 0.7, kInt8Reached = 0.5;
+  const auto mac_ns = [&](const char* name) {
+    const Limit* limit = limits.Find(name, 1);
+    return limit == nullptr ? 0 : 2 / limit->median;
+  };
+  if (const Limit* read = limits.Memory(std::numeric_limits<int>::max())) table.weight_kib_ns = 1024 / read->median;
+  if (const Limit* walk = limits.Find("walk", 1)) table.walk_kib_ns = walk->median;
+  const double bf16 = mac_ns("bf16"), fp32 = mac_ns("fp32");
+  table.bf16_mac_ns = (bf16 > 0 && fp32 > 0 ? std::min(bf16, fp32) : std::max(bf16, fp32)) / kBf16Reached;
+  table.int8_mac_ns = mac_ns("int8") / kInt8Reached;
   for (const plan::ExchangeCost& e : table.exchanges) {
     if (e.phase_ns > 0 && e.kib_ns > 0) continue;
     return Status::Invalid("limit \"{}{}\" of {} for {} threads is missing", e.collective, e.phase_ns > 0 ? kKib : kPhase, e.method, e.ranks);

@@ -13,9 +13,11 @@
 #include "base/clock.h"
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/job.h"
 #include "cli/load.h"
 #include "cli/version.h"
 #include "engine/engine.h"
+#include "exec/rank_executor.h"
 #include "serve/service.h"
 
 namespace weft::cli {
@@ -73,36 +75,25 @@ int WaitForEnd(const sigset_t& signals, const engine::Engine& engine) {
   return received;
 }
 
-Result<int> Serve(ServeFlags& f) {
-  const std::unique_ptr<LogSink> log = MakeLog(false);
+// What rank 0, or a process that is alone, does until a signal. `serving` is set when somebody is served.
+Result<int> Lead(ServeFlags& f, const Job& job, const sigset_t& signals, std::atomic<bool>& serving, LogSink* log) {
   const SteadyClock clock;
-  // Every thread inherits the mask: only the waits here take these signals.
-  const sigset_t signals = EndSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::atomic<bool> serving{false};
-  std::thread impatient([&] { ExitOnSignal(signals, serving); });
-  // Also on every early return.
-  const auto joined = [&](std::thread* thread) {
-    serving.store(true, std::memory_order_relaxed);
-    thread->join();
-  };
-  const std::unique_ptr<std::thread, decltype(joined)> loading(&impatient, joined);
-
-  WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model, log.get()));
+  WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model, log));
+  exec_config.link = job.link();
   if (const char* key = std::getenv("VLLM_API_KEY"); key != nullptr && *key != '\0' && f.serve.api_keys.empty()) f.serve.api_keys = {key};
   // Before the model, which takes long: who has waited for it should not hear of a taken port then.
   WEFT_ASSIGN_OR_RETURN(serve::Listener listener, serve::Server::Bind(f.serve));
-  WEFT_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(f.model, log.get()));
+  WEFT_ASSIGN_OR_RETURN(const LoadedModel model, LoadModel(f.model, log));
   FitToModel(f.model, model.checkpoint->config(), &exec_config);
   if (model.tokenizer == nullptr) return Status::Invalid("{} has no tokenizer; --tokenizer names one", model.name);
-  WEFT_ASSIGN_OR_RETURN(auto executor, MakeExecutor(model, std::move(exec_config), log.get()));
+  WEFT_ASSIGN_OR_RETURN(auto executor, MakeExecutor(model, std::move(exec_config), log));
   WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, model.eos_ids));
-  WEFT_ASSIGN_OR_RETURN(auto engine, engine::Engine::Create(std::move(engine_config), executor.get(), &clock, log.get()));
+  WEFT_ASSIGN_OR_RETURN(auto engine, engine::Engine::Create(std::move(engine_config), executor.get(), &clock, log));
   FillOptions(f, model, *executor, &f.serve);
-  WEFT_ASSIGN_OR_RETURN(auto server, serve::Server::Create(f.serve, std::move(listener), engine.get(), model.tokenizer.get(), model.chat_template.get(), log.get()));
+  WEFT_ASSIGN_OR_RETURN(auto server, serve::Server::Create(f.serve, std::move(listener), engine.get(), model.tokenizer.get(), model.chat_template.get(), log));
 
   // The engine's loop is worker 0 of rank 0.
-  std::thread loop([&engine, &executor, &log, self = pthread_self()] {
+  std::thread loop([&engine, &executor, log, self = pthread_self()] {
     if (Status pinned = executor->PinCaller(); !pinned.ok()) log->Warning("not pinned: {}", pinned.message());
     engine->Run();
     if (!engine->Health().ok()) pthread_kill(self, kEngineEnded);
@@ -136,7 +127,34 @@ Result<int> Serve(ServeFlags& f) {
   log->Info("{}", drained ? "all requests finished" : "time is up; the rest was ended");
   ended.store(true, std::memory_order_relaxed);
   second.join();
+  WEFT_RETURN_IF_ERROR(exec::EndFollowers(*executor));
   return 0;
+}
+
+Result<int> Serve(ServeFlags& f) {
+  const std::unique_ptr<LogSink> log = MakeLog(false);
+  // Every thread inherits the mask: only the waits here take these signals.
+  const sigset_t signals = EndSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::atomic<bool> serving{false};
+  std::thread impatient([&] { ExitOnSignal(signals, serving); });
+  // Also on every early return.
+  const auto joined = [&](std::thread* thread) {
+    serving.store(true, std::memory_order_relaxed);
+    thread->join();
+  };
+  const std::unique_ptr<std::thread, decltype(joined)> loading(&impatient, joined);
+
+  WEFT_ASSIGN_OR_RETURN(Job job, Job::Join(&f.model, log.get()));
+  if (job.follows()) {
+    // Rank 0 takes the signals that mpirun hands to all, and ends the others when it has finished.
+    serving.store(true, std::memory_order_relaxed);
+    WEFT_RETURN_IF_ERROR(job.Leave(job.Follow(f.model, log.get())));
+    return 0;
+  }
+  const Result<int> code = Lead(f, job, signals, serving, log.get());
+  WEFT_RETURN_IF_ERROR(job.Leave(code.ok() ? Status() : code.status()));
+  return code;
 }
 
 }  // namespace

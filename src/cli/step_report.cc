@@ -84,9 +84,15 @@ std::string SiteOf(const Graph& g, const Node& node) {
   const Value& y = g.value(node.out[0]);
   if (y.kind == graph::ValueKind::kState) return op;
   std::string_view name = y.name;
-  // What expanding a word made on the way is told by the word's own name.
-  for (const std::string_view part : {".roots", ".int8"}) {
-    if (name.ends_with(part)) name.remove_suffix(part.size());
+  // Forms of a value that expanding a word or a pass made on the way are told by the value's own name.
+  constexpr std::string_view kForms[] = {".roots", ".int8", ".gathered", ".rows", ".columns", ".regrouped", ".part"};
+  for (bool again = true; again;) {
+    again = false;
+    for (const std::string_view form : kForms) {
+      if (!name.ends_with(form)) continue;
+      name.remove_suffix(form.size());
+      again = true;
+    }
   }
   if (const size_t dot = name.rfind('.'); dot != name.npos) name.remove_prefix(dot + 1);
   return name == op ? op : fmt::format("{} {}", op, name);

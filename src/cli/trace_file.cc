@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/step_report.h"
+#include "plan/wire_bytes.h"
 
 namespace weft::cli {
 namespace {
@@ -117,7 +118,7 @@ class Writer {
     Complete(text.name, text.category, event.start_ns, event.end_ns,
              fmt::format(R"({},"weight_bytes":{},"row_bytes":{},"wire_bytes":{},"flops":{})", args,
                          cost.weight_bytes, cost.row_bytes * event.rows,
-                         cost.row_wire_bytes * event.rows, cost.row_flops * event.rows));
+                         WireBytes(*event.plan, step, event.rows), cost.row_flops * event.rows));
     ++events_;
   }
 

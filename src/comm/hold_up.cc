@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
+
 namespace weft::comm {
 
 void GiveUpNotice::SetWaits(std::span<const int> ranks) {
@@ -39,6 +41,39 @@ std::vector<int> WhoHoldsUp(std::span<const GiveUpNotice> notices) {
   std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
+}
+
+Status WhyGivenUp(const GiveUpNotice& mine, std::span<const GiveUpNotice> heard,
+                  const device::WaitSite& site) {
+  for (const GiveUpNotice& notice : heard) {
+    if (notice.code == 0) continue;
+    return Status(static_cast<StatusCode>(notice.code),
+                  fmt::format("rank {}: {}", notice.rank, notice.text.data()));
+  }
+  std::string where;
+  if (site.step >= 0) where += fmt::format(" at step {}", site.step);
+  if (*site.what != '\0') where += fmt::format(" ({})", site.what);
+  std::vector<GiveUpNotice> all(heard.begin(), heard.end());
+  all.push_back(mine);
+  const std::vector<int> blamed = WhoHoldsUp(all);
+  std::vector<int> others;
+  for (const GiveUpNotice& notice : heard) others.push_back(notice.rank);
+  std::ranges::sort(others);
+  if (std::ranges::find(blamed, mine.rank) != blamed.end()) {
+    return Status::Deadline("rank {} came too late{}: {} had given up waiting for it", mine.rank,
+                            where, RanksInWords(others));
+  }
+  const std::vector<int> waits(mine.waits.begin(), mine.waits.begin() + mine.wait_count);
+  if (waits.empty()) {
+    return Status::Deadline("rank {} heard{} that {} gave up waiting for {}", mine.rank, where,
+                            RanksInWords(others), RanksInWords(blamed));
+  }
+  const bool directly = std::ranges::any_of(
+      blamed, [&](int r) { return std::ranges::find(waits, r) != waits.end(); });
+  std::string whom = RanksInWords(directly ? blamed : waits);
+  if (!directly && !blamed.empty()) whom += fmt::format(", held up by {}", RanksInWords(blamed));
+  return Status::Deadline("rank {} waited {:.1f} s for {}{}", mine.rank,
+                          static_cast<double>(mine.waited_ns) / kNsPerSecond, whom, where);
 }
 
 std::string RanksInWords(std::span<const int> ranks) {

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/status.h"
+#include "device/barrier.h"
+
 namespace weft::comm {
 
 // What a rank tells its peers when it gives up. Plain bytes: it travels as it is.
@@ -32,6 +35,11 @@ bool CameLate(int rank, int64_t waited_ns, std::span<const GiveUpNotice> notices
 // The ranks to blame, ascending: those that are waited for and told no wait of their own. Empty:
 // the waits go round in a circle.
 std::vector<int> WhoHoldsUp(std::span<const GiveUpNotice> notices);
+
+// Why `mine.rank` has given up at `site`, by what it told and what it has heard: the rank to blame,
+// or a peer's own error as that rank's.
+Status WhyGivenUp(const GiveUpNotice& mine, std::span<const GiveUpNotice> heard,
+                  const device::WaitSite& site);
 
 // "rank 3", "ranks 1 and 3", "ranks 0, 1, 2, 3 and 4 more"
 std::string RanksInWords(std::span<const int> ranks);

@@ -19,9 +19,8 @@ constexpr int kInFlight = 2;  // messages of one stream: one is packed while the
 constexpr int kPollsPerClock = 16;
 constexpr int64_t kYieldNs = 2 * kNsPerMs;
 constexpr timespec kNap = {.tv_sec = 0, .tv_nsec = 50'000};
-// A server without work waits for the next step like this.
-constexpr int64_t kLongWaitNs = kNsPerSecond;
-constexpr timespec kLongNap = {.tv_sec = 0, .tv_nsec = 1'000'000};
+// Who has waited long, as a server without work does, looks up less often; it must not burn a core.
+constexpr int64_t kLongestNapNs = 5 * kNsPerMs;
 constexpr int64_t kTellNs = 50 * kNsPerMs;
 
 constexpr int kNoticeTag = 1;
@@ -36,15 +35,10 @@ void Idle(int64_t waited_ns, int64_t spin_ns) {
   if (waited_ns < spin_ns + kYieldNs) {
     sched_yield();
   } else {
-    nanosleep(waited_ns < kLongWaitNs ? &kNap : &kLongNap, nullptr);
+    const timespec nap = {
+        .tv_sec = 0, .tv_nsec = std::clamp<int64_t>(waited_ns / 1000, kNap.tv_nsec, kLongestNapNs)};
+    nanosleep(&nap, nullptr);
   }
-}
-
-std::string Where(const device::WaitSite& site) {
-  std::string out;
-  if (site.step >= 0) out += fmt::format(" at step {}", site.step);
-  if (*site.what != '\0') out += fmt::format(" ({})", site.what);
-  return out;
 }
 
 Status MpiError(int code, std::string_view doing) {
@@ -64,10 +58,8 @@ struct Lane {
   int64_t done = 0;
 };
 
-}  // namespace
-
-struct MpiLink::State {
-  Options options;
+struct State {
+  MpiOptions options;
   bool owns_mpi = false;
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0;
@@ -76,7 +68,7 @@ struct MpiLink::State {
   bool told = false;
 
   std::vector<Lane> lanes;             // [2 * ranks]: to peer 0, from peer 0, to peer 1, ...
-  std::vector<MPI_Request> pending;   // [lanes * kInFlight + 1], the last for a notice
+  std::vector<MPI_Request> pending;    // [lanes * kInFlight + 1], the last for a notice
   std::vector<int64_t> message_of;     // [lanes * kInFlight] in that slot, or -1
   std::unique_ptr<std::byte[]> slots;  // [lanes * kInFlight] of message_bytes
   std::vector<int> completed;          // of MPI_Testsome
@@ -85,7 +77,7 @@ struct MpiLink::State {
   std::unique_ptr<GiveUpNotice> notice_out = std::make_unique<GiveUpNotice>();
   std::vector<MPI_Request> notice_sends;
   std::vector<GiveUpNotice> heard;
-  Traffic traffic;
+  Link::Traffic traffic;
 
   int notice_index() const { return static_cast<int>(pending.size()) - 1; }
   bool is_out(int lane) const { return lane % 2 == 0; }
@@ -110,26 +102,25 @@ struct MpiLink::State {
   void DropReceives();
   Status Fail(Status reason);
   Status GiveUp(const device::WaitSite& site, int64_t start_ns);
-  Status Conclude(const device::WaitSite& site, std::span<const int> waits,
-                  int64_t waited_ns) const;
   Status TellAbort();
+  Status Poll(int* ended);  // handles what has ended
   Status Run(const device::WaitSite& site);
 };
 
-Status MpiLink::State::ListenForNotice() {
+Status State::ListenForNotice() {
   const int code = MPI_Irecv(notice_in.get(), sizeof(GiveUpNotice), MPI_BYTE, MPI_ANY_SOURCE,
                              kNoticeTag, comm, &pending.back());
   return code == MPI_SUCCESS ? Status() : MpiError(code, "listening to the other ranks");
 }
 
-void MpiLink::State::Hear() {
+void State::Hear() {
   GiveUpNotice notice = *notice_in;
   notice.text.back() = '\0';
   notice.wait_count = std::clamp<int32_t>(notice.wait_count, 0, notice.waits.size());
   heard.push_back(notice);
 }
 
-Status MpiLink::State::Post(int lane_index) {
+Status State::Post(int lane_index) {
   Lane& lane = lanes[lane_index];
   const int peer = peer_of(lane_index);
   const int tag = kStreamTag + static_cast<int>(lane.number % kStreamTags);
@@ -154,7 +145,7 @@ Status MpiLink::State::Post(int lane_index) {
   return {};
 }
 
-Status MpiLink::State::Complete(int index, const MPI_Status& status) {
+Status State::Complete(int index, const MPI_Status& status) {
   const int lane_index = index / kInFlight;
   Lane& lane = lanes[lane_index];
   const int peer = peer_of(lane_index);
@@ -180,7 +171,7 @@ Status MpiLink::State::Complete(int index, const MPI_Status& status) {
   return Post(lane_index);
 }
 
-std::vector<int> MpiLink::State::Waits() const {
+std::vector<int> State::Waits() const {
   std::vector<int> out;
   for (int peer = 0; peer < ranks; ++peer) {
     const Lane& to = lanes[2 * peer];
@@ -191,7 +182,7 @@ std::vector<int> MpiLink::State::Waits() const {
 }
 
 // Small enough to leave at once, also to a peer that will never look.
-void MpiLink::State::Tell(const GiveUpNotice& notice) {
+void State::Tell(const GiveUpNotice& notice) {
   if (std::exchange(told, true)) return;
   *notice_out = notice;
   for (int peer = 0; peer < ranks; ++peer) {
@@ -202,7 +193,7 @@ void MpiLink::State::Tell(const GiveUpNotice& notice) {
 }
 
 // What still comes must not be written over memory that its owner takes back.
-void MpiLink::State::DropReceives() {
+void State::DropReceives() {
   for (int i = 0; i < notice_index(); ++i) {
     if (pending[i] == MPI_REQUEST_NULL || is_out(i / kInFlight)) continue;
     MPI_Cancel(&pending[i]);
@@ -210,12 +201,12 @@ void MpiLink::State::DropReceives() {
   }
 }
 
-Status MpiLink::State::Fail(Status reason) {
+Status State::Fail(Status reason) {
   abort.Set(std::move(reason));
   return TellAbort();
 }
 
-Status MpiLink::State::TellAbort() {
+Status State::TellAbort() {
   const Status reason = abort.reason();
   if (told) return reason;
   DropReceives();
@@ -231,7 +222,7 @@ Status MpiLink::State::TellAbort() {
   return reason;
 }
 
-Status MpiLink::State::GiveUp(const device::WaitSite& site, int64_t start_ns) {
+Status State::GiveUp(const device::WaitSite& site, int64_t start_ns) {
   const int64_t now_ns = SteadyNowNs();
   const std::vector<int> waits =
       CameLate(rank, now_ns - start_ns, heard) ? std::vector<int>() : Waits();
@@ -240,7 +231,7 @@ Status MpiLink::State::GiveUp(const device::WaitSite& site, int64_t start_ns) {
   mine.SetWaits(waits);
   Tell(mine);
   int sent = 0;
-  while (static_cast<int>(heard.size()) < ranks - 1 && SteadyNowNs() < now_ns + kGraceNs) {
+  while (static_cast<int>(heard.size()) < ranks - 1 && SteadyNowNs() < now_ns + Link::kGraceNs) {
     int came = 0;
     if (MPI_Test(&pending.back(), &came, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
     if (came != 0) {
@@ -251,89 +242,51 @@ Status MpiLink::State::GiveUp(const device::WaitSite& site, int64_t start_ns) {
     if (MPI_Testall(ranks, notice_sends.data(), &sent, MPI_STATUSES_IGNORE) != MPI_SUCCESS) break;
     nanosleep(&kNap, nullptr);
   }
-  heard.push_back(mine);
-  abort.Set(Conclude(site, waits, now_ns - start_ns));
+  abort.Set(WhyGivenUp(mine, heard, site));
   return abort.reason();
 }
 
-Status MpiLink::State::Conclude(const device::WaitSite& site, std::span<const int> waits,
-                                int64_t waited_ns) const {
-  for (const GiveUpNotice& notice : heard) {
-    if (notice.code == 0) continue;
-    return Status(static_cast<StatusCode>(notice.code),
-                  fmt::format("rank {}: {}", notice.rank, notice.text.data()));
+Status State::Poll(int* ended) {
+  const int code = MPI_Testsome(static_cast<int>(pending.size()), pending.data(), ended,
+                                completed.data(), statuses.data());
+  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return MpiError(code, "polling");
+  for (int i = 0; i < *ended; ++i) {
+    if (code == MPI_SUCCESS) statuses[i].MPI_ERROR = MPI_SUCCESS;
+    if (completed[i] == notice_index()) {
+      Hear();
+      WEFT_RETURN_IF_ERROR(ListenForNotice());
+    } else {
+      WEFT_RETURN_IF_ERROR(Complete(completed[i], statuses[i]));
+    }
   }
-  const std::vector<int> blamed = WhoHoldsUp(heard);
-  std::vector<int> others;
-  for (const GiveUpNotice& notice : heard) {
-    if (notice.rank != rank) others.push_back(notice.rank);
-  }
-  std::ranges::sort(others);
-  if (std::ranges::find(blamed, rank) != blamed.end()) {
-    return Status::Deadline("rank {} came too late{}: {} had given up waiting for it", rank,
-                            Where(site), RanksInWords(others));
-  }
-  if (waits.empty()) {
-    return Status::Deadline("rank {} heard{} that {} gave up waiting for {}", rank, Where(site),
-                            RanksInWords(others), RanksInWords(blamed));
-  }
-  const bool directly = blamed.empty() || std::ranges::any_of(blamed, [&](int r) {
-                          return std::ranges::find(waits, r) != waits.end();
-                        });
-  const std::string whom =
-      blamed.empty() ? RanksInWords(waits)
-      : directly     ? RanksInWords(blamed)
-                     : fmt::format("{}, held up by {}", RanksInWords(waits), RanksInWords(blamed));
-  return Status::Deadline("rank {} waited {:.1f} s for {}{}", rank,
-                          static_cast<double>(waited_ns) / kNsPerSecond, whom, Where(site));
+  return {};
 }
 
-Status MpiLink::State::Run(const device::WaitSite& site) {
+Status State::Run(const device::WaitSite& site) {
   if (abort.is_set()) return TellAbort();
   const int64_t start_ns = SteadyNowNs();
+  int ended = 0;
+  // A notice that is already here is heard before anything is posted: this rank waits for nobody.
+  if (Status status = Poll(&ended); !status.ok()) return Fail(status);
+  if (!heard.empty()) return GiveUp(site, start_ns);
   for (int i = 0; i < static_cast<int>(lanes.size()); ++i) {
     Lane& lane = lanes[i];
     lane.messages = (lane.stream.bytes() + options.message_bytes - 1) / options.message_bytes;
     if (lane.meets && lane.messages == 0) lane.messages = 1;
     if (lane.messages > 0) ++lane.number;
+    if (Status status = Post(i); !status.ok()) return Fail(status);
   }
-  // A notice that is already here is heard before anything is posted: this rank then waits for
-  // nobody.
-  bool posted = false;
-  bool finished = false;
   int64_t idle_since_ns = start_ns;
-  for (int64_t polls = 1; !finished; ++polls) {
-    int count = 0;
-    const int code = MPI_Testsome(static_cast<int>(pending.size()), pending.data(), &count,
-                                  completed.data(), statuses.data());
-    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) return Fail(MpiError(code, "polling"));
-    for (int i = 0; i < count; ++i) {
-      if (code == MPI_SUCCESS) statuses[i].MPI_ERROR = MPI_SUCCESS;
-      if (completed[i] != notice_index()) {
-        if (Status status = Complete(completed[i], statuses[i]); !status.ok()) return Fail(status);
-        continue;
-      }
-      Hear();
-      if (Status status = ListenForNotice(); !status.ok()) return Fail(status);
-    }
-    if (!heard.empty()) {
-      if (!posted) {
-        for (Lane& lane : lanes) lane.messages = 0;
-      }
-      return GiveUp(site, start_ns);
-    }
-    if (!posted) {
-      for (int i = 0; i < static_cast<int>(lanes.size()); ++i) {
-        if (Status status = Post(i); !status.ok()) return Fail(status);
-      }
-      posted = true;
-    }
-    finished = std::ranges::all_of(lanes, [](const Lane& l) { return l.done == l.messages; });
-    if (finished || (options.spin_ns > 0 && polls % kPollsPerClock != 0)) continue;
+  for (int64_t polls = 1;; ++polls) {
+    if (Status status = Poll(&ended); !status.ok()) return Fail(status);
+    // What else was heard is for the next transfer.
+    if (std::ranges::all_of(lanes, [](const Lane& l) { return l.done == l.messages; })) break;
+    if (!heard.empty()) return GiveUp(site, start_ns);
+    if (options.spin_ns > 0 && polls % kPollsPerClock != 0) continue;
     if (abort.is_set()) return TellAbort();
     const int64_t now_ns = SteadyNowNs();
     if (now_ns >= site.deadline_ns) return GiveUp(site, start_ns);
-    if (count > 0) idle_since_ns = now_ns;
+    if (ended > 0) idle_since_ns = now_ns;
     Idle(now_ns - idle_since_ns, options.spin_ns);
   }
   for (Lane& lane : lanes) {
@@ -344,10 +297,50 @@ Status MpiLink::State::Run(const device::WaitSite& site) {
   return {};
 }
 
-MpiLink::MpiLink(std::unique_ptr<State> state) : state_(std::move(state)) {}
+class MpiLink final : public Link {
+ public:
+  explicit MpiLink(std::unique_ptr<State> state) : state_(std::move(state)) {}
+  ~MpiLink() override {
+    // MPI may still send from these buffers, or write a late notice into one.
+    if (state_->comm != MPI_COMM_NULL) (void)state_.release();
+  }
+  int rank() const override { return state_->rank; }
+  int ranks() const override { return state_->ranks; }
+  ByteStream& To(int peer) override { return state_->lanes[2 * peer].stream; }
+  ByteStream& From(int peer) override { return state_->lanes[2 * peer + 1].stream; }
+  void Meet(int peer) override {
+    state_->lanes[2 * peer].meets = state_->lanes[2 * peer + 1].meets = true;
+  }
+  Status Transfer(const device::WaitSite& site) override { return state_->Run(site); }
+  Status Close(const device::WaitSite& site) override;
+  device::AbortFlag& abort() override { return state_->abort; }
+  Traffic traffic() const override { return state_->traffic; }
+  void set_spin_ns(int64_t spin_ns) override { state_->options.spin_ns = spin_ns; }
 
-Result<std::unique_ptr<MpiLink>> MpiLink::Open(const Options& options,
-                                               const device::WaitSite& site) {
+ private:
+  std::unique_ptr<State> state_;
+};
+
+Status MpiLink::Close(const device::WaitSite& site) {
+  for (int peer = 0; peer < ranks(); ++peer) {
+    if (peer != rank()) Meet(peer);
+  }
+  WEFT_RETURN_IF_ERROR(Transfer(site));
+  State& s = *state_;
+  MPI_Cancel(&s.pending.back());
+  MPI_Wait(&s.pending.back(), MPI_STATUS_IGNORE);
+  // Everybody has met and nothing is under way, so these do not wait for long.
+  MPI_Comm_free(&s.comm);
+  s.comm = MPI_COMM_NULL;
+  s.abort.Set(Status::Unavailable("the link to the other ranks is closed"));
+  s.told = true;
+  if (s.owns_mpi) MPI_Finalize();
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Link>> OpenMpiLink(const MpiOptions& options, const device::WaitSite& site) {
   auto state = std::make_unique<State>();
   state->options = options;
   int started = 0;
@@ -400,40 +393,7 @@ Result<std::unique_ptr<MpiLink>> MpiLink::Open(const Options& options,
       lanes * kInFlight * static_cast<size_t>(options.message_bytes));
   state->notice_sends.assign(static_cast<size_t>(state->ranks), MPI_REQUEST_NULL);
   WEFT_RETURN_IF_ERROR(state->ListenForNotice());
-  return std::unique_ptr<MpiLink>(new MpiLink(std::move(state)));
-}
-
-MpiLink::~MpiLink() {
-  // MPI may still send from these buffers, or write a late notice into one.
-  if (state_ != nullptr && state_->comm != MPI_COMM_NULL) (void)state_.release();
-}
-
-int MpiLink::rank() const { return state_->rank; }
-int MpiLink::ranks() const { return state_->ranks; }
-ByteStream& MpiLink::To(int peer) { return state_->lanes[2 * peer].stream; }
-ByteStream& MpiLink::From(int peer) { return state_->lanes[2 * peer + 1].stream; }
-void MpiLink::Meet(int peer) {
-  state_->lanes[2 * peer].meets = state_->lanes[2 * peer + 1].meets = true;
-}
-Status MpiLink::Transfer(const device::WaitSite& site) { return state_->Run(site); }
-device::AbortFlag& MpiLink::abort() { return state_->abort; }
-MpiLink::Traffic MpiLink::traffic() const { return state_->traffic; }
-
-Status MpiLink::Close(const device::WaitSite& site) {
-  for (int peer = 0; peer < ranks(); ++peer) {
-    if (peer != rank()) Meet(peer);
-  }
-  WEFT_RETURN_IF_ERROR(Transfer(site));
-  State& s = *state_;
-  MPI_Cancel(&s.pending.back());
-  MPI_Wait(&s.pending.back(), MPI_STATUS_IGNORE);
-  // Everybody has met and nothing is under way, so these do not wait for long.
-  MPI_Comm_free(&s.comm);
-  s.comm = MPI_COMM_NULL;
-  s.abort.Set(Status::Unavailable("the link to the other ranks is closed"));
-  s.told = true;
-  if (s.owns_mpi) MPI_Finalize();
-  return {};
+  return std::unique_ptr<Link>(new MpiLink(std::move(state)));
 }
 
 }  // namespace weft::comm

@@ -177,8 +177,11 @@ void EngineImpl::Stop(bool drain) {
 }
 
 MetricsSnapshot EngineImpl::Metrics() const {
-  std::lock_guard lock(metrics_mutex_);
-  return published_;
+  std::unique_lock lock(metrics_mutex_);
+  MetricsSnapshot metrics = published_;
+  lock.unlock();
+  metrics.schedules = executor_->schedules();  // the same since start
+  return metrics;
 }
 
 Status EngineImpl::Health() const {

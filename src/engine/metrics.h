@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "plan/executor.h"
+
 namespace weft::engine {
 
 // Cumulative histogram with fixed upper bounds, as Prometheus wants it.
@@ -35,6 +37,7 @@ struct MetricsSnapshot {
   Histogram request_prompt_tokens;
   Histogram request_generation_tokens;
   Histogram iteration_tokens;
+  std::vector<plan::SchedulePart> schedules;  // of the executor
   double host_s = 0;                      // engine time outside of Executor::Run
   double step_s = 0;                      // time inside it
 };

@@ -243,7 +243,7 @@ Reduction Binder::ReductionOf(const Node& node, int64_t begin, int64_t end) cons
 
 std::unique_ptr<Runner> Binder::Reduce() {
   const auto* method = MethodNamed(node_.op == Op::kReduceScatter ? comm::ReduceScatterMethods() : comm::AllReduceMethods(), step_.impl);
-  return std::make_unique<ReduceRunner>(c_, method, step_.split, ReductionOf(node_, 0, g_.value(node_.out[0]).dims[1].n));
+  return std::make_unique<ReduceRunner>(c_, method, step_.split, GroupOf(g_, node_, c_.rank), ReductionOf(node_, 0, g_.value(node_.out[0]).dims[1].n));
 }
 
 std::unique_ptr<Runner> Binder::MatmulAllReduceNorm() {
@@ -294,11 +294,14 @@ std::unique_ptr<Runner> Binder::MatmulReduceScatter() {
 
 std::unique_ptr<Runner> Binder::Move() {
   std::vector<int> group = GroupOf(g_, node_, c_.rank);  // of a slice: the rank alone
-  std::vector<Held> members;
-  for (int rank : group) members.push_back(HeldBy(node_.in[0], rank));
+  std::vector<Held> members, results;
+  for (int rank : group) {
+    members.push_back(HeldBy(node_.in[0], rank));
+    if (c_.processes || rank == c_.rank) results.push_back(HeldBy(node_.out[0], rank));
+  }
   const int place = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
   const auto* method = MethodNamed(node_.op == Op::kAllToAll ? comm::AllToAllMethods() : comm::AllGatherMethods(), step_.impl);
-  return std::make_unique<MoveRunner>(c_, method, step_.split, place, std::move(members), HeldBy(node_.out[0], c_.rank),
+  return std::make_unique<MoveRunner>(c_, method, step_.split, group, place, std::move(members), std::move(results),
                                       IsExchange(node_.op));
 }
 

@@ -117,7 +117,9 @@ plan::Choice ChooseMethod(const CpuTargetOptions& options, std::span<const comm:
 
 using ReduceMethods = std::span<const comm::Method<comm::ReduceArgs>* const>;
 
-plan::Choice ChooseAllReduce(const CpuTargetOptions& options, ReduceMethods methods, const Graph& g, const Node& node, int64_t rows) {
+// Of an all-reduce or a reduce-scatter.
+plan::Choice ChooseReduce(const CpuTargetOptions& options, ReduceMethods list, const Graph& g, const Node& node, int32_t rows_max) {
+  const int64_t rows = plan::RowCapacity(g, node.in[0], rows_max);
   const int ranks = GroupSizeOf(g, node);
   const plan::KLeaves leaves = plan::LeavesOf(g, g.nodes[g.ProducerOf(node.in[0])].in[1], 0);
   const comm::RootLayout roots = comm::MakeRootLayout(leaves.table == nullptr ? LeafTable::Whole(1) : *leaves.table, ranks);
@@ -131,7 +133,7 @@ plan::Choice ChooseAllReduce(const CpuTargetOptions& options, ReduceMethods meth
   args.dtype = g.value(node.out[0]).dtype;
   std::vector<comm::ReduceArgs> members(ranks, args);
   for (int r = 0; r < ranks; ++r) members[r].rank = r;
-  return ChooseMethod(options, methods, members, rows);
+  return ChooseMethod(options, list, members, rows);
 }
 
 // Every link of a fused step's chain is chosen as it would be alone. Halving meets between phases that only
@@ -148,7 +150,7 @@ plan::Choice ChooseFused(const CpuTargetOptions& options, const Graph& g, const 
   plan::Choice exchange{"direct", {}}, norm;
   if (!scatters) {
     const ReduceMethods all = comm::AllReduceMethods();
-    exchange = ChooseAllReduce(options, all.first(2), g, chain.exchange, rows);
+    exchange = ChooseReduce(options, all.first(2), g, chain.exchange, bucket.rows_max);
     norm = Ask{options, "rms_norm", {}}.From(kernels::RmsNormKernels(), Shapes(g, chain.norm, rows, RmsNormShape));
   }
   const bool possible = !out.impl.empty() && !exchange.impl.empty() && (scatters || !norm.impl.empty());
@@ -193,7 +195,8 @@ std::map<std::string, std::vector<std::string>> CpuTarget::Families() {
           {"gather_rows", NamesOf(kernels::GatherRowsKernels())},
           {"argmax", NamesOf(kernels::ArgmaxKernels())},
           {"sample", NamesOf(kernels::SampleKernels())},
-          {"all_reduce", MethodNames(comm::AllReduceMethods())}};
+          {"all_reduce", MethodNames(comm::AllReduceMethods())},
+          {"reduce_scatter", MethodNames(comm::ReduceScatterMethods())}};
 }
 
 plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Bucket& bucket) const {
@@ -215,10 +218,10 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
     case Op::kArgmax: return ask("argmax").From(kernels::ArgmaxKernels(), Shapes(g, node, rows, ArgmaxShape));
     case Op::kSample: return ask("sample").From(kernels::SampleKernels(), Shapes(g, node, rows, SampleShape));
     case Op::kHashLogits: return {"xxh64", {}};
-    case Op::kAllReduce: return ChooseAllReduce(options_, comm::AllReduceMethods(), g, node, rows);
+    case Op::kAllReduce: return ChooseReduce(options_, comm::AllReduceMethods(), g, node, bucket.rows_max);
+    case Op::kReduceScatter: return ChooseReduce(options_, comm::ReduceScatterMethods(), g, node, bucket.rows_max);
     case Op::kMatmulReduceScatter:
     case Op::kMatmulAllReduceNorm: return ChooseFused(options_, g, node, bucket);
-    case Op::kReduceScatter:
     case Op::kAllGather:
     case Op::kAllToAll:
     case Op::kSliceRows:

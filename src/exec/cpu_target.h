@@ -25,6 +25,7 @@ class CpuTarget final : public plan::Target {
  public:
   explicit CpuTarget(CpuTargetOptions options) : options_(std::move(options)) {}
   std::string name() const override;
+  uint64_t costs_hash() const override { return options_.costs.Hash(); }
   int workers_per_rank() const override { return options_.workers_per_rank; }
   int32_t each_rows_max() const override { return options_.each_rows_max; }
   plan::Choice Choose(const graph::Graph& graph, const graph::Node& node,

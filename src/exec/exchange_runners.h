@@ -21,9 +21,11 @@ using plan::Split;
 template <typename Args>
 class ExchangeRunner : public Runner {
  public:
-  ExchangeRunner(const BindContext& c, const comm::Method<Args>* method, Split split)
-      : fabric_(c.fabric), actor_{0, c.rank, c.worker}, method_(method), each_(split == Split::kEach),
+  // `group`: the ranks that exchange, in order of place.
+  ExchangeRunner(const BindContext& c, const comm::Method<Args>* method, Split split, std::span<const int> group)
+      : fabric_(c.fabric), actor_{c.fabric->AddGroup(group).value(), c.rank, c.worker}, method_(method), each_(split == Split::kEach),
         workers_(c.plan->workers_per_rank) {}
+  int group() const override { return actor_.group; }
 
  protected:
   void RunSlice(const Args& args, int phase) {
@@ -82,14 +84,20 @@ struct Reduction {
 // All-reduce and reduce-scatter: what they read is every root of the group, what they make is `ys`.
 class ReduceRunner final : public ExchangeRunner<comm::ReduceArgs> {
  public:
-  ReduceRunner(const BindContext& c, const comm::Method<comm::ReduceArgs>* method, Split split, Reduction reduction)
-      : ExchangeRunner(c, method, split), reduction_(std::move(reduction)) {
+  ReduceRunner(const BindContext& c, const comm::Method<comm::ReduceArgs>* method, Split split, std::span<const int> group, Reduction reduction)
+      : ExchangeRunner(c, method, split, group), reduction_(std::move(reduction)) {
     reduction_.Point();
   }
   int phases() const override { return method_->phases(reduction_.args); }
   void Run(const Live& live, int phase) override {
     reduction_.SetRows(live);
     RunSlice(reduction_.args, phase);
+  }
+  void Reads(const Live& live, int phase, int member, comm::ReadVisit visit) override {
+    reduction_.SetRows(live);
+    comm::ReduceArgs theirs = reduction_.args;
+    theirs.rank = member;
+    method_->reads(theirs, phase, visit);
   }
 
  private:
@@ -113,51 +121,61 @@ struct Held {
 // All-gather, all-to-all and slice: this rank takes the rectangles of its result from whoever has them.
 class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
  public:
-  MoveRunner(const BindContext& c, const comm::Method<comm::MoveArgs>* method, Split split, int place, std::vector<Held> members,
-             Held mine, bool counts)
-      : ExchangeRunner(c, method, split), place_(place), members_(std::move(members)), mine_(std::move(mine)), counts_(counts) {
-    size_t parts = 0;
-    for (const Held& m : members_) {
-      parts += m.planes.size() * static_cast<size_t>(m.rows.rows.pieces()) * static_cast<size_t>(mine_.rows.rows.pieces());
+  // `members`: the value that moves, on all ranks of the group; `results`: what becomes of it, on this
+  // rank (`place` in the group) or, where somebody asks what others read, on all.
+  MoveRunner(const BindContext& c, const comm::Method<comm::MoveArgs>* method, Split split, std::span<const int> group, int place,
+             std::vector<Held> members, std::vector<Held> results, bool counts)
+      : ExchangeRunner(c, method, split, group), place_(place), members_(std::move(members)), results_(std::move(results)), counts_(counts) {
+    size_t most = 0;
+    for (const Held& result : results_) {
+      size_t parts = 0;
+      for (const Held& m : members_) {
+        parts += m.planes.size() * static_cast<size_t>(m.rows.rows.pieces()) * static_cast<size_t>(result.rows.rows.pieces());
+      }
+      most = std::max(most, parts);
     }
-    parts_.resize(parts);
+    parts_.resize(most);
   }
+  int group() const override { return counts_ ? ExchangeRunner::group() : kNoGroup; }
   void Run(const Live& live, int phase) override {
-    comm::MoveArgs args;
-    args.rank = place_;
-    args.parts = parts_.data();
-    args.count = Fill(mine_.rows.Total(live));
+    const comm::MoveArgs args = ArgsOf(live, place_, results_.size() == 1 ? results_[0] : results_[static_cast<size_t>(place_)]);
     if (counts_) {
       RunSlice(args, phase);
     } else {
       RunUncounted(args, phase);
     }
   }
+  void Reads(const Live& live, int phase, int member, comm::ReadVisit visit) override {
+    method_->reads(ArgsOf(live, member, results_[static_cast<size_t>(member)]), phase, visit);
+  }
 
  private:
-  int Fill(int64_t rows) {
+  comm::MoveArgs ArgsOf(const Live& live, int place, const Held& result) {
+    return {.rank = place, .parts = parts_.data(), .count = Fill(result, result.rows.Total(live))};
+  }
+  int Fill(const Held& result, int64_t rows) {
     int count = 0;
     for (size_t m = 0; m < members_.size(); ++m) {
       const Held& from = members_[m];
-      const int64_t begin = std::max(from.columns.begin, mine_.columns.begin);
-      const int64_t end = std::min(from.columns.end, mine_.columns.end);
+      const int64_t begin = std::max(from.columns.begin, result.columns.begin);
+      const int64_t end = std::min(from.columns.end, result.columns.end);
       if (begin >= end) continue;
       int64_t from_row = 0;
       for (int i = 0; i < from.rows.rows.pieces(); ++i) {
         const plan::RowRange x = from.rows.rows.piece(i, rows);
         int64_t to_row = 0;
-        for (int j = 0; j < mine_.rows.rows.pieces(); ++j) {
-          const plan::RowRange y = mine_.rows.rows.piece(j, rows);
+        for (int j = 0; j < result.rows.rows.pieces(); ++j) {
+          const plan::RowRange y = result.rows.rows.piece(j, rows);
           const int64_t first = std::max(x.begin, y.begin), last = std::min(x.end, y.end);
           for (size_t p = 0; first < last && p < from.planes.size(); ++p) {
-            const Plane &a = from.planes[p], &b = mine_.planes[p];
+            const Plane &a = from.planes[p], &b = result.planes[p];
             comm::Part part;
             part.from = static_cast<int32_t>(m);
             part.rows = last - first;
             part.bytes = (end - begin) / a.unit * a.unit_bytes;
             part.data = a.data + (from_row + first - x.begin) * a.stride + (begin - from.columns.begin) / a.unit * a.unit_bytes;
             part.stride = a.stride;
-            part.to = b.data + (to_row + first - y.begin) * b.stride + (begin - mine_.columns.begin) / b.unit * b.unit_bytes;
+            part.to = b.data + (to_row + first - y.begin) * b.stride + (begin - result.columns.begin) / b.unit * b.unit_bytes;
             part.to_stride = b.stride;
             if (part.data != part.to && part.bytes > 0) parts_[static_cast<size_t>(count++)] = part;
           }
@@ -171,7 +189,7 @@ class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
 
   int place_;
   std::vector<Held> members_;
-  Held mine_;
+  std::vector<Held> results_;
   bool counts_;
   std::vector<comm::Part> parts_;
 };
@@ -179,7 +197,7 @@ class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
 class PairMaxRunner final : public ExchangeRunner<comm::PairMaxArgs> {
  public:
   PairMaxRunner(const BindContext& c, const std::string& method, Split split, std::vector<const kernels::ValueIndex*> peers, kernels::ValueIndex* out)
-      : ExchangeRunner(c, MethodNamed(comm::PairMaxMethods(), method), split), peers_(std::move(peers)) {
+      : ExchangeRunner(c, MethodNamed(comm::PairMaxMethods(), method), split, c.fabric->GroupOf(0)), peers_(std::move(peers)) {
     args_.rank = c.rank;
     args_.ranks = static_cast<int>(peers_.size());
     args_.peers = peers_.data();
@@ -188,6 +206,12 @@ class PairMaxRunner final : public ExchangeRunner<comm::PairMaxArgs> {
   void Run(const Live& live, int phase) override {
     args_.rows = live.head_rows;
     RunSlice(args_, phase);
+  }
+  void Reads(const Live& live, int phase, int member, comm::ReadVisit visit) override {
+    comm::PairMaxArgs theirs = args_;
+    theirs.rows = live.head_rows;
+    theirs.rank = member;
+    method_->reads(theirs, phase, visit);
   }
 
  private:

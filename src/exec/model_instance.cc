@@ -6,10 +6,13 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/hash.h"
 #include "exec/op_args.h"
 #include "exec/rank_tables.h"
 #include "graph/builder.h"
 #include "graph/passes/pass.h"
+#include "plan/choose_schedule.h"
 
 namespace weft::exec {
 
@@ -25,6 +28,25 @@ int64_t RoundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 int64_t AvailableBytes() {
   return static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+}
+
+// Loading may take its time on one rank, and all others wait for it.
+device::WaitSite StartSite(const char* what) { return {.deadline_ns = SteadyNowNs() + 600 * kNsPerSecond, .what = what}; }
+
+// Enough of a checkpoint to tell it from another one: what its tensors are called and how they begin
+// and end.
+uint64_t DigestOf(const io::Checkpoint& checkpoint) {
+  constexpr int64_t kEnds = 64;
+  Hash64Stream hash;
+  for (const io::Tensor& t : checkpoint.tensors()) {
+    hash.Add(t.name);
+    hash.AddValue(t.dtype);
+    hash.AddValue(t.bytes);
+    const int64_t ends = std::min(kEnds, t.bytes);
+    hash.Add(t.data, static_cast<size_t>(ends));
+    hash.Add(t.data + t.bytes - ends, static_cast<size_t>(ends));
+  }
+  return hash.Digest();
 }
 
 }  // namespace
@@ -44,34 +66,84 @@ Status ModelInstance::Prepare(const io::Checkpoint& checkpoint, ExecConfig confi
   }
   config.rows_max = std::min(config.rows_max, config.tokens_max);
   WEFT_ASSIGN_OR_RETURN(const models::Model* model, models::FindModel(model_config));
-  WEFT_ASSIGN_OR_RETURN(const device::Topology topology, device::DetectTopology());
-  int workers = 0;
-  if (config.reference) {
-    workers = 1;
-  } else if (config.threads > 0) {
-    if (config.threads % config.ranks != 0) {
-      return Status::Invalid("--threads {} must be a multiple of --tensor-parallel-size {}", config.threads, config.ranks);
-    }
-    workers = config.threads / config.ranks;
-  } else {
-    workers = std::max<int>(1, static_cast<int>(topology.cores.size()) / config.ranks);
-  }
-  WEFT_ASSIGN_OR_RETURN(cores_, device::AssignCores(topology, config.ranks, workers));
-  workers_ = workers;
   config_ = std::move(config);
-  comm::ThreadFabric::Options fabric;
-  fabric.workers.assign(config_.ranks, workers);
-  fabric.spin_ns = cores_.oversubscribed ? 0 : device::kSpinNs;
-  WEFT_ASSIGN_OR_RETURN(fabric_, comm::ThreadFabric::Create(fabric));
-  flags_ = std::make_unique<fused::TileFlags>(
-      fused::TileFlags::Options{.workers = fabric.workers, .spin_ns = fabric.spin_ns, .abort = &fabric_->abort()});
+  WEFT_RETURN_IF_ERROR(AgreeOnModel(checkpoint));
+  WEFT_RETURN_IF_ERROR(AssignWorkers(cores));
+  WEFT_RETURN_IF_ERROR(MakeFabric());
+  WEFT_RETURN_IF_ERROR(BuildPlans(checkpoint, *model));
+  return AgreeOnPlans();
+}
+
+Status ModelInstance::AssignWorkers(int* cores) {
+  WEFT_ASSIGN_OR_RETURN(const device::Topology topology, device::DetectTopology());
+  *cores = static_cast<int>(topology.cores.size());
+  const int sharers = config_.link == nullptr ? config_.ranks : neighbours_.on_cores;
+  if (config_.reference) {
+    workers_ = 1;
+  } else if (config_.threads > 0) {
+    if (config_.threads % config_.ranks != 0) {
+      return Status::Invalid("--threads {} must be a multiple of --tensor-parallel-size {}", config_.threads, config_.ranks);
+    }
+    workers_ = config_.threads / config_.ranks;
+  } else {
+    workers_ = std::max(1, *cores / sharers);
+  }
+  if (config_.link != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(const int64_t least, comm::Least(*config_.link, workers_, StartSite("workers")));
+    workers_ = static_cast<int>(least);
+  }
+  WEFT_ASSIGN_OR_RETURN(cores_, device::AssignCores(topology, sharers, workers_));
+  return Status::Ok();
+}
+
+Status ModelInstance::MakeFabric() {
+  const int64_t spin_ns = cores_.oversubscribed ? 0 : device::kSpinNs;
+  if (config_.link != nullptr) {
+    config_.link->set_spin_ns(spin_ns);
+    WEFT_ASSIGN_OR_RETURN(fabric_, comm::ProcessFabric::Create(config_.link, {.workers = workers_, .spin_ns = spin_ns}));
+  } else {
+    comm::ThreadFabric::Options options;
+    options.workers.assign(config_.ranks, workers_);
+    options.spin_ns = spin_ns;
+    WEFT_ASSIGN_OR_RETURN(auto threads, comm::ThreadFabric::Create(options));
+    flags_ = std::make_unique<fused::TileFlags>(
+        fused::TileFlags::Options{.workers = options.workers, .spin_ns = spin_ns, .abort = &threads->abort()});
+    fabric_ = std::move(threads);
+  }
   std::vector<int> all(config_.ranks);
   for (int r = 0; r < config_.ranks; ++r) all[r] = r;
   WEFT_ASSIGN_OR_RETURN(const int group, fabric_->AddGroup(all));
   WEFT_CHECK(group == 0, "the group of all ranks is {}", group);
+  return Status::Ok();
+}
 
-  *cores = static_cast<int>(topology.cores.size());
-  return BuildPlans(checkpoint, *model);
+Status ModelInstance::AgreeOnModel(const io::Checkpoint& checkpoint) {
+  here_ = {0, config_.ranks};
+  if (config_.link == nullptr) return Status::Ok();
+  comm::Link& link = *config_.link;
+  if (config_.reference) return Status::Invalid("the reference executor has all ranks in one process");
+  if (config_.ranks != link.ranks()) {
+    return Status::Invalid("--tensor-parallel-size {} in a job of {} processes, which are one rank each", config_.ranks, link.ranks());
+  }
+  here_ = {link.rank(), link.rank() + 1};
+  WEFT_RETURN_IF_ERROR(comm::CheckSame(link, "the numerics version", fmt::format("{}", plan::kNumericsVersion), StartSite("numerics version")));
+  WEFT_RETURN_IF_ERROR(comm::CheckSame(link, "the checkpoint", fmt::format("{:016x}", DigestOf(checkpoint)), StartSite("checkpoint")));
+  const auto mine = static_cast<int64_t>(std::min(kernels::DetectIsa(), config_.isa_max));
+  WEFT_ASSIGN_OR_RETURN(const int64_t isa, comm::Least(link, mine, StartSite("instruction set")));
+  config_.isa_max = static_cast<kernels::Isa>(isa);
+  WEFT_ASSIGN_OR_RETURN(neighbours_, comm::FindNeighbours(link, StartSite("neighbours")));
+  return Status::Ok();
+}
+
+Status ModelInstance::AgreeOnPlans() {
+  if (config_.link == nullptr) return Status::Ok();
+  Hash64Stream all;
+  for (const BoundPlan& b : bodies_) all.AddValue(b.plan.fingerprint);
+  for (const auto& head : heads_) {
+    for (const BoundPlan& b : head) all.AddValue(b.plan.fingerprint);
+  }
+  for (const int64_t n : {int64_t{config_.page_tokens}, int64_t{config_.positions_max}}) all.AddValue(n);
+  return comm::CheckSame(*config_.link, "the plans, which follow from flags and profile", fmt::format("{:016x}", all.Digest()), StartSite("plans"));
 }
 
 Result<std::unique_ptr<ModelInstance>> ModelInstance::Plan(const io::Checkpoint& checkpoint, ExecConfig config) {
@@ -84,17 +156,33 @@ Result<std::unique_ptr<ModelInstance>> ModelInstance::Plan(const io::Checkpoint&
 Result<std::unique_ptr<ModelInstance>> ModelInstance::Create(const io::Checkpoint& checkpoint, ExecConfig config,
                                                              LogSink* log) {
   auto self = std::make_unique<ModelInstance>();
+  comm::Link* const link = config.link;
+  if (Status status = self->Load(checkpoint, std::move(config), log); !status.ok()) {
+    if (link != nullptr) comm::TellFailure(*link, status);
+    return status;
+  }
+  return self;
+}
+
+Status ModelInstance::Load(const io::Checkpoint& checkpoint, ExecConfig config, LogSink* log) {
   const io::ModelConfig& model_config = checkpoint.config();
+  const kernels::Isa isa = std::min(kernels::DetectIsa(), config.isa_max);
   int cores = 0;
-  WEFT_RETURN_IF_ERROR(self->Prepare(checkpoint, std::move(config), &cores));
-  std::vector<const Graph*> graphs{&self->bodies_[0].plan.graph, &self->heads_[0][0].plan.graph};
-  WEFT_ASSIGN_OR_RETURN(self->weights_, Weights::Load(checkpoint, graphs, std::min(cores, 16), self->config_.progress));
+  WEFT_RETURN_IF_ERROR(Prepare(checkpoint, std::move(config), &cores));
+  if (log != nullptr && config_.link != nullptr && config_.isa_max < isa) {
+    log->Info("{} instead of {}: the best that all ranks have", kernels::NameOf(config_.isa_max), kernels::NameOf(isa));
+  }
+  if (here_.contains(0)) TellSchedules(log);
+  std::vector<const Graph*> graphs{&bodies_[0].plan.graph, &heads_[0][0].plan.graph};
+  Weights::Wanted wanted;
+  if (config_.link != nullptr) wanted = [this](const Weights& weights) { return PanelsOf(weights); };
+  WEFT_ASSIGN_OR_RETURN(weights_, Weights::Load(checkpoint, graphs, std::min(cores, 16), config_.progress, wanted));
   WEFT_ASSIGN_OR_RETURN(const std::vector<double> inverse,
                         models::ScaleRopeFrequencies(checkpoint, kernels::RopeInverseFrequencies(model_config.rope.theta, static_cast<int>(model_config.rope.dims))));
-  self->FillRope(inverse, self->config_.positions_max);
-  WEFT_RETURN_IF_ERROR(self->AllocateMemory(checkpoint, log));
-  self->BindAll();
-  return self;
+  FillRope(inverse, config_.positions_max);
+  WEFT_RETURN_IF_ERROR(AllocateMemory(checkpoint, log));
+  BindAll();
+  return Status::Ok();
 }
 
 Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models::Model& model) {
@@ -116,6 +204,7 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   const CpuTarget target(target_options);
   const models::ModelOptions options{config_.model_dtype, config_.int8_activations};
   const graph::ExpandOptions expand{config_.int8_activations};
+  config_.compile.shared_memory = config_.link == nullptr;
   // A method that was named is the method of a step of its own; a fault breaks the partials of one.
   if (config_.impl.contains("all_reduce") || config_.faults.bf16_partials) {
     for (const char* pass : {"fuse_matmul_all_reduce_norm", "fuse_matmul_reduce_scatter"}) {
@@ -134,19 +223,27 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   head_ladder_ = plan::Ladder(Bucket::Kind::kHead, config_.rows_max);
   const Graph expanded = graph::Expand(body, expand);
   std::vector<Graph> placed;  // one a mesh
-  for (const Bucket& bucket : body_ladder_) {
-    const plan::BucketSchedule schedule = plan::ScheduleFor(config_.schedule, config_.ranks, bucket);
-    auto on_mesh = std::find_if(placed.begin(), placed.end(), [&](const Graph& g) { return g.mesh == schedule.mesh; });
+  const auto compile = [&](const Bucket& bucket, const plan::BucketSchedule& row) -> Result<plan::Plan> {
+    auto on_mesh = std::find_if(placed.begin(), placed.end(), [&](const Graph& g) { return g.mesh == row.mesh; });
     if (on_mesh == placed.end()) {
-      WEFT_ASSIGN_OR_RETURN(Graph fresh, graph::InsertCollectives(expanded, schedule.mesh));
+      WEFT_ASSIGN_OR_RETURN(Graph fresh, graph::InsertCollectives(expanded, row.mesh));
       on_mesh = placed.insert(placed.end(), std::move(fresh));
     }
-    plan::CompileOptions compile = config_.compile;
-    compile.schedule = NameOf(schedule.schedule);
-    compile.schedule_note = schedule.reason;
+    plan::CompileOptions options = config_.compile;
+    options.schedule = NameOf(row.schedule);
+    options.schedule_note = row.reason;
     // What --opt says of a pass goes before what the schedule wants of it.
-    compile.switches.insert(schedule.switches.begin(), schedule.switches.end());
-    WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, plan::Compile(*on_mesh, bucket, target, compile));
+    options.switches.insert(row.switches.begin(), row.switches.end());
+    return plan::Compile(*on_mesh, bucket, target, options);
+  };
+  const std::vector<plan::BucketSchedule> candidates = plan::CandidatesFor(config_.ranks);
+  for (const Bucket& bucket : body_ladder_) {
+    if (config_.schedule.automatic) {
+      WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan,
+                            plan::CompileCheapest(candidates, bucket, config_.costs, [&](const auto& row) { return compile(bucket, row); }));
+    } else {
+      WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, compile(bucket, plan::ScheduleFor(config_.schedule, config_.ranks, bucket)));
+    }
   }
   const graph::Mesh mesh = graph::Mesh::Tp(config_.ranks);
   for (const HeadMode mode : {HeadMode::kGreedy, HeadMode::kSample}) {
@@ -161,6 +258,38 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
     }
   }
   return Status::Ok();
+}
+
+std::vector<plan::SchedulePart> ModelInstance::schedules() const {
+  std::vector<plan::SchedulePart> parts;
+  for (const BoundPlan& body : bodies_) {
+    const plan::Plan& p = body.plan;
+    plan::SchedulePart part{p.bucket.rows_min, p.bucket.rows_max, p.schedule, p.schedule_note, {}};
+    if (config_.schedule.automatic) part.note = "the cheapest by the cost table";  // explain has the figures
+    for (const graph::PassReport& r : p.passes) {
+      if (!r.asked) continue;
+      part.rewrites.push_back({r.name, r.rewrites});
+      if (r.rewrites == 0) part.note += fmt::format("{}{} applied 0 times: {}", part.note.empty() ? "" : "; ", r.name, r.refusal);
+    }
+    // Below a threshold the reason names the rows; the last one tells it for all of them.
+    if (!parts.empty() && parts.back().schedule == part.schedule && parts.back().rewrites == part.rewrites &&
+        parts.back().note.empty() == part.note.empty()) {
+      parts.back().rows_max = part.rows_max;
+      parts.back().note = part.note;
+    } else {
+      parts.push_back(std::move(part));
+    }
+  }
+  return parts;
+}
+
+// A schedule that was asked for: where it is taken, why not elsewhere, and what of it found nothing to do.
+void ModelInstance::TellSchedules(LogSink* log) const {
+  if (log == nullptr || config_.schedule == plan::ScheduleConfig{}) return;
+  for (const plan::SchedulePart& part : schedules()) {
+    log->Info("schedule {}: rows {} to {}: {}{}{}", plan::Describe(config_.schedule), part.rows_min, part.rows_max, part.schedule,
+              part.note.empty() ? "" : ": ", part.note);
+  }
 }
 
 void ModelInstance::FillRope(const std::vector<double>& inverse, int64_t positions) {
@@ -188,7 +317,7 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
   scratch = RoundUp(scratch, kAlign);
 
   // KV: bytes of one page over all layers, per rank.
-  int64_t page_bytes = 0;
+  int64_t page_bytes = 0, page_bytes_here = 0;
   const Graph& g = bodies_[0].plan.graph;
   std::vector<std::vector<int64_t>> layer_page_bytes(ranks, std::vector<int64_t>(layers_, 0));
   for (const graph::Node& node : g.nodes) {
@@ -198,6 +327,7 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
       layout.page_tokens = config_.page_tokens;
       layer_page_bytes[r][KvLayerOf(g.value(node.in[0]))] = layout.page_bytes();
       page_bytes += layout.page_bytes();
+      if (here_.contains(r)) page_bytes_here += layout.page_bytes();
     }
   }
   const int64_t pages_per_request = (config_.positions_max + config_.page_tokens - 1) / config_.page_tokens;
@@ -211,12 +341,15 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
   } else {
     // Enough for one full-length request, and for every row up to half of what is free.
     const int64_t wanted = int64_t{config_.rows_max} * pages_per_request;
-    const int64_t room = AvailableBytes() / 2 / page_bytes;
+    const int64_t room = AvailableBytes() / 2 / std::max<int64_t>(page_bytes_here * neighbours_.on_host, 1);
     pages = std::max(std::min(wanted, room), std::min<int64_t>(pages_per_request, room)) + 1;
     if (room < 1) return Status::Exhausted("no memory for the KV cache: {} bytes free; --kv-cache-memory-bytes sets its size", AvailableBytes());
   }
   pages = std::min<int64_t>(pages, int64_t{config_.rows_max} * pages_per_request + 1);
   pages = std::min<int64_t>(pages, INT32_MAX / config_.page_tokens);
+  if (config_.link != nullptr) {
+    WEFT_ASSIGN_OR_RETURN(pages, comm::Least(*config_.link, pages, StartSite("KV blocks")));
+  }
 
   limits_.vocab_size = static_cast<int32_t>(checkpoint.config().vocab_size);
   limits_.tokens_max = config_.tokens_max;
@@ -228,20 +361,15 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
   memory_.page_tokens = config_.page_tokens;
   memory_.ranks.resize(ranks);
   units_.assign(ranks, std::vector<UnitCounts>(workers_));
-  for (int r = 0; r < ranks; ++r) {
+  const int64_t hidden = RoundUp(int64_t{config_.tokens_max} * hidden_bytes_, kAlign);
+  for (int r = here_.begin; r < here_.end; ++r) {
     RankMemory& rank = memory_.ranks[r];
-    const int node = cores_.ranks[r].node;
-    const int64_t hidden = RoundUp(int64_t{config_.tokens_max} * hidden_bytes_, kAlign);
+    const int node = CoresOf(r).node;
     const int64_t work = rank_arena + hidden + workers_ * (worker_arena + scratch);
     WEFT_ASSIGN_OR_RETURN(device::Memory arena, device::Memory::Allocate(work, node, fmt::format("arena of rank {}", r)));
-    rank.arena = arena.data();
-    rank.hidden = arena.data() + rank_arena;
+    rank.LayOut(arena.data(), rank_arena, hidden, worker_arena, scratch, workers_);
     rank.units = units_[r].data();
-    for (int w = 0; w < workers_; ++w) {
-      rank.worker_arenas.push_back(rank.hidden + hidden + w * worker_arena);
-      rank.scratch.push_back(rank.hidden + hidden + workers_ * worker_arena + w * scratch);
-    }
-    fabric_->SetWindow(r, {arena.data(), static_cast<size_t>(rank_arena)});
+    fabric_->SetWindow(r, arena.span());
     int64_t kv = 0;
     for (int64_t bytes : layer_page_bytes[r]) kv += RoundUp(bytes * pages, 64);
     WEFT_ASSIGN_OR_RETURN(device::Memory pool, device::Memory::Allocate(std::max<int64_t>(kv, 1), node, fmt::format("KV cache of rank {}", r)));
@@ -251,24 +379,55 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
       next += RoundUp(bytes * pages, 64);
     }
     if (log != nullptr) {
-      log->Info("rank {}: weights {} shared, KV {} ({} blocks of {} tokens), arena {}", r, device::FormatBytes(weights_->bytes()),
+      log->Info("rank {}: weights {}{}, KV {} ({} blocks of {} tokens), arena {}", r, device::FormatBytes(weights_->bytes()), config_.link == nullptr ? " shared" : "",
                 device::FormatBytes(kv), pages - 1, config_.page_tokens, device::FormatBytes(work));
     }
     regions_.push_back(std::move(arena));
     regions_.push_back(std::move(pool));
   }
+  return MirrorPeers(rank_arena, hidden, worker_arena, scratch);
+}
+
+// A peer's memory is at the same places of its mirror as ours in our window.
+Status ModelInstance::MirrorPeers(int64_t rank_arena, int64_t hidden, int64_t worker_arena, int64_t scratch) {
+  if (config_.link == nullptr) return Status::Ok();
+  WEFT_RETURN_IF_ERROR(static_cast<comm::ProcessFabric&>(*fabric_).ShareWindows(StartSite("windows")));
+  for (int r = 0; r < config_.ranks; ++r) {
+    if (here_.contains(r)) continue;
+    if (fabric_->WindowOf(r).size() != fabric_->WindowOf(here_.begin).size()) {
+      return Status::Internal("rank {} shares {} bytes, rank {} {}", r, fabric_->WindowOf(r).size(), here_.begin, fabric_->WindowOf(here_.begin).size());
+    }
+    memory_.ranks[r].LayOut(fabric_->WindowOf(r).data(), rank_arena, hidden, worker_arena, scratch, workers_);
+  }
   return Status::Ok();
+}
+
+std::vector<const std::byte*> ModelInstance::PanelsOf(const Weights& weights) const {
+  std::vector<const std::byte*> panels;
+  const auto add = [&](const BoundPlan& bound) {
+    for (int r = here_.begin; r < here_.end; ++r) {
+      const auto tables = MakeRankTables(bound.plan, weights, r, config_.faults);
+      for (const RankTables::OfStep& step : tables->steps) {
+        panels.insert(panels.end(), step.packed.data.begin(), step.packed.data.end());
+      }
+    }
+  };
+  for (const BoundPlan& b : bodies_) add(b);
+  for (const auto& head : heads_) {
+    for (const BoundPlan& b : head) add(b);
+  }
+  return panels;
 }
 
 void ModelInstance::Bind(BoundPlan& bound) {
   const plan::Plan& p = bound.plan;
   bound.runners.resize(config_.ranks);
-  for (int r = 0; r < config_.ranks; ++r) {
+  for (int r = here_.begin; r < here_.end; ++r) {
     bound.tables.push_back(MakeRankTables(p, *weights_, r, config_.faults));
     bound.runners[r].resize(workers_);
     for (int w = 0; w < workers_; ++w) {
-      const BindContext context{&p, weights_.get(), &memory_, fabric_.get(), flags_.get(), &config_.faults, r, w};
-      for (size_t s = 0; s < p.steps.size(); ++s) bound.runners[r][w].push_back(BindStep(context, *bound.tables[r], s));
+      const BindContext context{&p, weights_.get(), &memory_, fabric_.get(), flags_.get(), config_.link != nullptr, &config_.faults, r, w};
+      for (size_t s = 0; s < p.steps.size(); ++s) bound.runners[r][w].push_back(BindStep(context, *bound.tables.back(), s));
     }
   }
   if (p.bucket.kind != Bucket::Kind::kHead) return;

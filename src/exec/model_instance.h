@@ -13,8 +13,9 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "comm/agree.h"
 #include "comm/fabric.h"
-#include "fused/tile_flags.h"
+#include "comm/process_fabric.h"
 #include "device/memory.h"
 #include "device/topology.h"
 #include "exec/cpu_target.h"
@@ -47,13 +48,21 @@ struct ExecConfig {
   kernels::Isa isa_max = kernels::kIsaMax;
   bool reference = false;           // contracts only
   int64_t wait_timeout_ns = 60'000'000'000;
+  comm::Link* link = nullptr;       // outlives the instance; this process is one of its ranks
   std::function<void(int64_t done, int64_t total)> progress;
   ExecFaults faults;                // tests only
 };
 
+// Ranks [begin, end) that live in this process: all, or one of a link's.
+struct RankRange {
+  int begin = 0, end = 1;
+  bool contains(int rank) const { return rank >= begin && rank < end; }
+  int count() const { return end - begin; }
+};
+
 struct BoundPlan {
   plan::Plan plan;
-  // [rank][worker][step]
+  // [rank][worker][step]; of ranks in other processes there are none
   std::vector<std::vector<std::vector<std::unique_ptr<Runner>>>> runners;
   std::vector<std::shared_ptr<RankTables>> tables;  // [rank]
   // Where the greedy head's pairs, or the sampling head's logits [rows, V], stand on rank 0.
@@ -71,7 +80,11 @@ class ModelInstance {
 
   const ExecConfig& config() const { return config_; }
   const plan::ExecutorLimits& limits() const { return limits_; }
+  RankRange ranks_here() const { return here_; }
+  // Of the ranks that share this process' cores.
   const device::CoreAssignment& cores() const { return cores_; }
+  // REQUIRES: the rank lives here.
+  const device::RankCores& CoresOf(int rank) const { return cores_.ranks[config_.link == nullptr ? rank : neighbours_.place_on_cores]; }
   int workers_per_rank() const { return workers_; }
   comm::Fabric& fabric() { return *fabric_; }
   const comm::Fabric& fabric() const { return *fabric_; }
@@ -88,6 +101,7 @@ class ModelInstance {
   }
   const std::string& bodies_target() const { return bodies_[0].plan.target; }
   const std::vector<BoundPlan>& bodies() const { return bodies_; }
+  std::vector<plan::SchedulePart> schedules() const;
   int64_t weight_bytes() const { return weights_->bytes(); }
   int64_t kv_bytes() const;
   int64_t arena_bytes() const;
@@ -99,9 +113,19 @@ class ModelInstance {
  private:
   static int HeadIndex(plan::HeadMode mode, bool hash) { return (mode == plan::HeadMode::kSample ? 1 : 0) + (hash ? 2 : 0); }
   Status Prepare(const io::Checkpoint& checkpoint, ExecConfig config, int* cores);
+  Status Load(const io::Checkpoint& checkpoint, ExecConfig config, LogSink* log);
+  Status AssignWorkers(int* cores);
+  Status MakeFabric();
+  // What ranks in processes of their own must have in common; nothing for others.
+  Status AgreeOnModel(const io::Checkpoint& checkpoint);
+  Status AgreeOnPlans();
   Status BuildPlans(const io::Checkpoint& checkpoint, const models::Model& model);
   Status AllocateMemory(const io::Checkpoint& checkpoint, LogSink* log);
+  void TellSchedules(LogSink* log) const;
   void FillRope(const std::vector<double>& inverse, int64_t positions);
+  Status MirrorPeers(int64_t rank_arena, int64_t hidden, int64_t worker_arena, int64_t scratch);
+  // Panels of packed weights that this process' ranks use.
+  std::vector<const std::byte*> PanelsOf(const Weights& weights) const;
   void BindAll();
   void Bind(BoundPlan& bound);
 
@@ -109,8 +133,10 @@ class ModelInstance {
   plan::ExecutorLimits limits_;
   device::CoreAssignment cores_;
   int workers_ = 1;
-  std::unique_ptr<comm::ThreadFabric> fabric_;
-  std::unique_ptr<fused::TileFlags> flags_;  // of fused steps
+  RankRange here_;
+  comm::Neighbours neighbours_;
+  std::unique_ptr<comm::Fabric> fabric_;
+  std::unique_ptr<fused::TileFlags> flags_;  // of fused steps; nullptr where ranks are processes
   std::unique_ptr<Weights> weights_;
   std::vector<plan::Bucket> body_ladder_, head_ladder_;
   std::vector<BoundPlan> bodies_;    // by body_ladder_

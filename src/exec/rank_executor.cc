@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "device/team.h"
+#include "exec/step_message.h"
 #include "kernels/float_env.h"
 
 namespace weft::exec {
@@ -35,11 +36,13 @@ class InstanceExecutor : public plan::Executor {
       const auto kind = static_cast<comm::Collective>(k);
       const comm::Traffic traffic = instance_->fabric().TrafficOf(kind);
       if (traffic.calls == 0) continue;
-      // Each rank counts its call; people count exchanges.
-      counts.kinds.push_back({std::string(NameOf(kind)), traffic.calls / instance_->config().ranks, traffic.bytes});
+      // Each rank here counts its call; people count exchanges.
+      counts.kinds.push_back({std::string(NameOf(kind)), traffic.calls / instance_->ranks_here().count(), traffic.bytes});
     }
     return counts;
   }
+
+  std::vector<plan::SchedulePart> schedules() const override { return instance_->schedules(); }
 
   Status Run(const StepInputs& inputs, StepOutputs* outputs) override {
     WEFT_RETURN_IF_ERROR(broken_);
@@ -58,7 +61,8 @@ class InstanceExecutor : public plan::Executor {
     body_ = &instance_->body(live_.tokens);
     head_ = rows == 0 ? nullptr : &instance_->head(live_.head_rows, inputs.mode, inputs.hash_logits);
     const int64_t start = SteadyNowNs();
-    const Status status = Walk();
+    Status status = TakeAlong(inputs);
+    if (status.ok()) status = Walk();
     outputs->step_ns = SteadyNowNs() - start;
     if (!status.ok()) {
       broken_ = status;
@@ -71,6 +75,8 @@ class InstanceExecutor : public plan::Executor {
   }
 
  protected:
+  // Tells ranks in other processes what comes.
+  virtual Status TakeAlong(const StepInputs&) { return Status::Ok(); }
   virtual Status Walk() = 0;
 
   std::unique_ptr<ModelInstance> instance_;
@@ -83,45 +89,109 @@ class InstanceExecutor : public plan::Executor {
 class RankExecutor final : public InstanceExecutor {
  public:
   RankExecutor(std::unique_ptr<ModelInstance> instance, std::unique_ptr<device::Team> team)
-      : InstanceExecutor(std::move(instance)), team_(std::move(team)) {
-    const int ranks = instance_->config().ranks, workers = instance_->workers_per_rank();
-    for (int r = 0; r < ranks; ++r) {
+      : InstanceExecutor(std::move(instance)), team_(std::move(team)), here_(instance_->ranks_here()), link_(instance_->config().link) {
+    const int workers = instance_->workers_per_rank();
+    for (int r = here_.begin; r < here_.end; ++r) {
       device::Barrier::Options options;
       options.spin_ns = instance_->cores().oversubscribed ? 0 : device::kSpinNs;
       for (int w = 0; w < workers; ++w) options.names.push_back(fmt::format("worker {} of rank {}", w, r));
       rank_barriers_.push_back(std::make_unique<device::Barrier>(workers, options));
     }
-    statuses_.resize(static_cast<size_t>(ranks) * workers);
+    statuses_.resize(static_cast<size_t>(here_.count()) * workers);
   }
 
   std::string Describe() const override {
     const int ranks = instance_->config().ranks, workers = instance_->workers_per_rank();
-    return fmt::format("{}: {} rank{} x {} worker{}, schedule {}", instance_->bodies_target(), ranks, ranks == 1 ? "" : "s", workers,
-                       workers == 1 ? "" : "s", plan::Describe(instance_->config().schedule));
+    return fmt::format("{}: {} rank{} x {} worker{}{}, schedule {}", instance_->bodies_target(), ranks, ranks == 1 ? "" : "s", workers, workers == 1 ? "" : "s",
+                       link_ == nullptr ? "" : " in processes", plan::Describe(instance_->config().schedule));
   }
 
   Status PinCaller() override { return team_->PinCaller(); }
   void set_trace(StepTrace* trace) { trace_ = trace; }
 
+  // What rank 0 sends until it sends nothing.
+  Status Follow() {
+    WEFT_CHECK(link_ != nullptr && link_->rank() != 0, "rank 0 follows nobody");
+    UnpackedStep step;
+    StepOutputs outputs;
+    while (true) {
+      // Between steps there may be no work for days.
+      WEFT_RETURN_IF_ERROR(comm::Broadcast(*link_, &message_, {.what = "next step"}));
+      if (message_.empty()) return Status::Ok();
+      Status status = step.Unpack(message_);
+      if (status.ok()) {
+        coming_ = step.plans();
+        status = Run(step.inputs(), &outputs);
+      }
+      if (status.ok()) continue;
+      comm::TellFailure(*link_, status);
+      return status;
+    }
+  }
+  Status End() {
+    if (link_ == nullptr) return Status::Ok();
+    message_.clear();
+    return comm::Broadcast(*link_, &message_, {.deadline_ns = Deadline(), .what = "end"});
+  }
+
  protected:
+  // Rank 0 sends plans and inputs; another rank has got them, and compares its own plans.
+  Status TakeAlong(const StepInputs& inputs) override {
+    if (link_ == nullptr) return Status::Ok();
+    const StepPlans plans{++step_, body_->plan.fingerprint, head_ == nullptr ? 0 : head_->plan.fingerprint};
+    if (link_->rank() != 0) {
+      if (plans == coming_) return Status::Ok();
+      return Status::Internal("step {} with plans {:016x} and {:016x}, rank 0 has step {} with {:016x} and {:016x}", plans.step, plans.body,
+                              plans.head, coming_.step, coming_.body, coming_.head);
+    }
+    PackStep(plans, inputs, &message_);
+    return comm::Broadcast(*link_, &message_, {.deadline_ns = Deadline(), .step = step_, .what = "inputs"});
+  }
+
   Status Walk() override {
-    deadline_ns_ = SteadyNowNs() + instance_->config().wait_timeout_ns;
+    deadline_ns_ = Deadline();
     auto job = [this](int worker) { statuses_[worker] = Work(worker); };
     kernels::ScopedFlushDenormals flush;  // the caller is worker 0 and may be anybody's thread
     team_->RunEach(job);
-    for (const Status& status : statuses_) WEFT_RETURN_IF_ERROR(status);
+    for (const Status& status : statuses_) {
+      if (status.ok()) continue;
+      if (link_ != nullptr) comm::TellFailure(*link_, status);
+      return status;
+    }
     return Status::Ok();
   }
 
  private:
+  int64_t Deadline() const { return SteadyNowNs() + instance_->config().wait_timeout_ns; }
+
   Status Work(int index) {
     const int workers = instance_->workers_per_rank();
-    const int rank = index / workers, worker = index % workers;
+    const int rank = here_.begin + index / workers, worker = index % workers;
     WEFT_RETURN_IF_ERROR(WalkPlan(*body_, rank, worker));
     if (head_ == nullptr) return Status::Ok();
     // The head reads what the body left behind and reuses its arena.
-    WEFT_RETURN_IF_ERROR(instance_->fabric().Sync({0, rank, worker}, {deadline_ns_, -1, "head"}));
+    const device::WaitSite site{deadline_ns_, -1, "head"};
+    WEFT_RETURN_IF_ERROR(link_ == nullptr ? instance_->fabric().Sync({0, rank, worker}, site) : MeetOnRank(rank, worker, site));
     return WalkPlan(*head_, rank, worker);
+  }
+
+  Status MeetOnRank(int rank, int worker, const device::WaitSite& site) {
+    Status status = rank_barriers_[static_cast<size_t>(rank - here_.begin)]->Wait(worker, site);
+    if (!status.ok()) instance_->fabric().Abort(status);
+    return status;
+  }
+
+  // Before a phase of a step. Ranks in one process meet where the plan says so. Those in processes bring
+  // what the phase reads wherever it reads, and otherwise only the workers of a rank have to meet:
+  // nobody else touches its memory.
+  Status WaitFor(const plan::Step& step, Runner& runner, int phase, int rank, int worker, const device::WaitSite& site) {
+    if (link_ != nullptr && runner.group() != Runner::kNoGroup) {
+      const auto reads = [&](int member, comm::ReadVisit visit) { runner.Reads(live_, phase, member, visit); };
+      return instance_->fabric().Exchange({runner.group(), rank, worker}, reads, site);
+    }
+    if (step.wait == Wait::kNone && phase == 0) return Status::Ok();
+    if (link_ == nullptr && (step.wait == Wait::kGroup || phase > 0)) return instance_->fabric().Sync({0, rank, worker}, site);
+    return MeetOnRank(rank, worker, site);
   }
 
   Status WalkPlan(BoundPlan& bound, int rank, int worker) {
@@ -138,16 +208,8 @@ class RankExecutor final : public InstanceExecutor {
       const int phases = runner.phases();
       for (int phase = 0; phase < phases; ++phase) {
         const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
-        const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s), what};
         const bool waits = step.wait != Wait::kNone || phase > 0;
-        if (step.wait == Wait::kGroup || phase > 0) {
-          WEFT_RETURN_IF_ERROR(instance_->fabric().Sync({0, rank, worker}, site));
-        } else if (step.wait == Wait::kRank) {
-          if (Status status = rank_barriers_[rank]->Wait(worker, site); !status.ok()) {
-            instance_->fabric().Abort(status);
-            return status;
-          }
-        }
+        WEFT_RETURN_IF_ERROR(WaitFor(step, runner, phase, rank, worker, {deadline_ns_, static_cast<int64_t>(s), what}));
         if (trace_ == nullptr) {
           runner.Run(live_, phase);
           continue;
@@ -166,12 +228,7 @@ class RankExecutor final : public InstanceExecutor {
     const plan::Step& step = bound.plan.steps[s];
     const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s), what};
     const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
-    if (step.wait == Wait::kRank) {
-      if (Status status = rank_barriers_[rank]->Wait(worker, site); !status.ok()) {
-        instance_->fabric().Abort(status);
-        return status;
-      }
-    }
+    if (step.wait == Wait::kRank) WEFT_RETURN_IF_ERROR(MeetOnRank(rank, worker, site));
     if (trace_ == nullptr) return runner.RunAwaiting(live_, site, nullptr);
     const int64_t start = SteadyNowNs();
     fused::TileTimes times;
@@ -184,10 +241,16 @@ class RankExecutor final : public InstanceExecutor {
   }
 
   std::unique_ptr<device::Team> team_;
-  std::vector<std::unique_ptr<device::Barrier>> rank_barriers_;
-  std::vector<Status> statuses_;  // [workers of all ranks]
+  const RankRange here_;
+  comm::Link* const link_;  // nullptr: all ranks are here
+  std::vector<std::unique_ptr<device::Barrier>> rank_barriers_;  // of the ranks here
+  std::vector<Status> statuses_;  // [workers of the ranks here]
   int64_t deadline_ns_ = 0;
   StepTrace* trace_ = nullptr;
+  // Of ranks in processes.
+  int64_t step_ = 0;
+  StepPlans coming_;
+  std::vector<std::byte> message_;
 };
 
 class ReferenceExecutor final : public InstanceExecutor {
@@ -218,10 +281,11 @@ Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint&
   WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Create(checkpoint, std::move(config), log));
   device::Team::Options options;
   const int workers = instance->workers_per_rank();
-  options.workers = instance->config().ranks * workers;
-  for (int r = 0; r < instance->config().ranks; ++r) {
+  const RankRange here = instance->ranks_here();
+  options.workers = here.count() * workers;
+  for (int r = here.begin; r < here.end; ++r) {
     for (int w = 0; w < workers; ++w) {
-      options.cpus.push_back(instance->cores().oversubscribed ? device::kUnpinned : instance->cores().ranks[r].cpus[w]);
+      options.cpus.push_back(instance->cores().oversubscribed ? device::kUnpinned : instance->CoresOf(r).cpus[w]);
       options.names.push_back(fmt::format("worker {} of rank {}", w, r));
     }
   }
@@ -241,6 +305,17 @@ Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfi
   WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Plan(checkpoint, config));
   BoundPlan& bound = head ? instance->head(rows, HeadMode::kGreedy, false) : instance->body(rows);
   return std::move(bound.plan);
+}
+
+Status FollowRankZero(plan::Executor& executor) {
+  auto* ranks = dynamic_cast<RankExecutor*>(&executor);
+  WEFT_CHECK(ranks != nullptr, "only rank teams follow");
+  return ranks->Follow();
+}
+
+Status EndFollowers(plan::Executor& executor) {
+  auto* ranks = dynamic_cast<RankExecutor*>(&executor);
+  return ranks == nullptr ? Status::Ok() : ranks->End();
 }
 
 void SetTrace(plan::Executor& executor, StepTrace* trace) {

@@ -19,6 +19,12 @@ Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint&
 Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkpoint& checkpoint, ExecConfig config,
                                                                 LogSink* log);
 
+// Where config.link makes ranks processes, Run() on rank 0 takes the others along: they call this
+// instead, until rank 0 ends it. Returns ok then, or why a step failed.
+Status FollowRankZero(plan::Executor& executor);
+// On rank 0 before it leaves; nothing where all ranks are here.
+Status EndFollowers(plan::Executor& executor);
+
 // The plan that would run, without loading a weight.
 Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, bool head, int32_t rows);
 

@@ -43,6 +43,11 @@ class Runner {
   virtual ~Runner() = default;
   // Between two phases of an exchange all workers of all ranks meet.
   virtual int phases() const { return 1; }
+  // Of an exchange: the fabric's group that it is among, and what a member of it reads from its peers
+  // before a phase (comm::PhaseReads). Asked where ranks are processes.
+  virtual int group() const { return kNoGroup; }
+  virtual void Reads(const Live&, int /*phase*/, int /*member*/, comm::ReadVisit) {}
+  static constexpr int kNoGroup = -1;
   virtual void Run(const Live& live, int phase) = 0;
   // A fused step runs all its phases at once and waits for its peers by itself, tile by tile. `times`: for a
   // trace, may be nullptr. Errors: of a wait that fails.
@@ -63,6 +68,16 @@ struct RankMemory {
   std::vector<std::byte*> scratch;           // [workers]
   std::vector<std::byte*> kv_layers;         // [layers]
   UnitCounts* units = nullptr;               // [workers]
+
+  // One region for all but the KV: the arena first, the workers' own last.
+  void LayOut(std::byte* region, int64_t arena_bytes, int64_t hidden_bytes, int64_t worker_arena_bytes, int64_t scratch_bytes, int workers) {
+    arena = region;
+    hidden = arena + arena_bytes;
+    for (int w = 0; w < workers; ++w) {
+      worker_arenas.push_back(hidden + hidden_bytes + w * worker_arena_bytes);
+      scratch.push_back(hidden + hidden_bytes + workers * worker_arena_bytes + w * scratch_bytes);
+    }
+  }
 };
 struct ExecMemory {
   std::vector<RankMemory> ranks;
@@ -76,7 +91,8 @@ struct BindContext {
   const Weights* weights = nullptr;
   const ExecMemory* memory = nullptr;
   comm::Fabric* fabric = nullptr;   // counts what exchanges take from peers
-  fused::TileFlags* flags = nullptr;
+  fused::TileFlags* flags = nullptr;  // nullptr: ranks are processes
+  bool processes = false;           // peers' memory is mirrors of it
   const ExecFaults* faults = nullptr;
   int rank = 0;
   int worker = 0;

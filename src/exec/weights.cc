@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -35,6 +36,10 @@ struct Job {
   std::atomic<int>* left;  // jobs of this tensor that are not done
   int k_leaves;
 };
+
+int64_t PackedBytes(const Job& job) {
+  return PanelsOf(job.n_count) * kernels::PanelBytes(job.source->tensor->dtype, job.k_count);
+}
 
 void Pack(const Job& job) {
   const io::Tensor& tensor = *job.source->tensor;
@@ -80,7 +85,7 @@ kernels::PackedMatrix PackedTable::matrix(DType dtype, int64_t n, int64_t k) con
 
 Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
                                                const std::vector<const Graph*>& graphs, int threads,
-                                               const Progress& progress) {
+                                               const Progress& progress, const Wanted& wanted) {
   auto weights = std::make_unique<Weights>();
   std::map<std::string, models::WeightSource> sources;
   // Sizes first: one region holds all, so that huge pages are not broken between tensors.
@@ -114,7 +119,7 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
   std::deque<std::atomic<int>> left;
   for (auto& [name, offset] : offsets) {
     Matrix& m = weights->matrices_.find(name)->second;
-    left.emplace_back(m.n_leaves.count() * m.k_leaves.count());
+    left.emplace_back(0);
     std::byte* to = weights->memory_.data() + offset;
     for (int n = 0; n < m.n_leaves.count(); ++n) {
       for (int k = 0; k < m.k_leaves.count(); ++k) {
@@ -127,14 +132,28 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
     }
   }
 
+  if (wanted) {
+    std::vector<const std::byte*> panels = wanted(*weights);
+    std::sort(panels.begin(), panels.end());
+    std::erase_if(jobs, [&](const Job& job) {
+      const auto first = std::lower_bound(panels.begin(), panels.end(), job.to);
+      return first == panels.end() || *first >= job.to + PackedBytes(job);
+    });
+  }
+  total = 0;
+  for (const Job& job : jobs) {
+    total += PackedBytes(job);
+    job.left->fetch_add(1, std::memory_order_relaxed);
+  }
+  weights->packed_bytes_ = total;
+
   std::atomic<size_t> next{0};
   std::atomic<int64_t> done{0};
   const auto work = [&](bool reports) {
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < jobs.size();) {
       Pack(jobs[i]);
       DropSource(checkpoint, jobs[i]);
-      const int64_t bytes = PanelsOf(jobs[i].n_count) * kernels::PanelBytes(jobs[i].source->tensor->dtype, jobs[i].k_count);
-      done.fetch_add(bytes, std::memory_order_relaxed);
+      done.fetch_add(PackedBytes(jobs[i]), std::memory_order_relaxed);
       if (reports && progress) progress(done.load(std::memory_order_relaxed), total);
     }
   };

@@ -32,10 +32,14 @@ class Weights {
   // Called with bytes done and in all, from the loading thread.
   using Progress = std::function<void(int64_t done, int64_t total)>;
 
-  // The params of all graphs; source pages are dropped as tensors are packed.
+  // The panels that will be used, told when all have their place and none is packed.
+  using Wanted = std::function<std::vector<const std::byte*>(const Weights&)>;
+
+  // The params of all graphs; source pages are dropped as tensors are packed. With `wanted`, leaves that
+  // hold none of those panels are left out: their memory is never touched.
   static Result<std::unique_ptr<Weights>> Load(const io::Checkpoint& checkpoint,
                                                const std::vector<const graph::Graph*>& graphs,
-                                               int threads, const Progress& progress);
+                                               int threads, const Progress& progress, const Wanted& wanted = {});
 
   // A rank's part of one or several matrices over the same input, their outputs side by side.
   // `all_ranks`: everybody's leaves (the embedding reads its owner's in place).
@@ -44,7 +48,7 @@ class Weights {
   // A rank's part of a float32 vector (gain, bias): all of it if it is not cut.
   std::vector<float> VectorOf(const graph::Graph& g, graph::ValueId param, int rank) const;
 
-  int64_t bytes() const { return memory_.bytes(); }
+  int64_t bytes() const { return packed_bytes_; }
   const device::Memory& memory() const { return memory_; }
 
  private:
@@ -57,6 +61,7 @@ class Weights {
   const Matrix& MatrixOf(const std::string& name) const;
 
   device::Memory memory_;
+  int64_t packed_bytes_ = 0;
   std::map<std::string, Matrix, std::less<>> matrices_;
   std::map<std::string, std::vector<float>, std::less<>> vectors_;
 };

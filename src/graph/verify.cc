@@ -85,14 +85,13 @@ class AxisRules {
       default: break;
     }
     // Exchanges and slices, on the axes that they act on.
+    if (rule == PlaceRule::kAllReduce || rule == PlaceRule::kReduceScatter) WEFT_RETURN_IF_ERROR(WholeBias());
     if (!OnAxis(-1)) return same(first);
     switch (rule) {
       case PlaceRule::kAllReduce:
-        WEFT_RETURN_IF_ERROR(WholeBias());
         if (!first.partial()) return refuse("P");
         return same(Placement::R());
       case PlaceRule::kReduceScatter:
-        WEFT_RETURN_IF_ERROR(WholeBias());
         if (!first.partial()) return refuse("P");
         return same(Placement::S(0, Order()));
       case PlaceRule::kSliceRows:

@@ -108,10 +108,11 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   Plan plan;
   plan.bucket = bucket;
   plan.target = target.name();
+  plan.costs_hash = target.costs_hash();
   plan.workers_per_rank = target.workers_per_rank();
   plan.schedule = options.schedule;
   plan.schedule_note = options.schedule_note;
-  graph::PassContext context{placed.mesh.ranks(), bucket.rows_max, options.switches};
+  graph::PassContext context{placed.mesh.ranks(), bucket.rows_max, options.switches, options.shared_memory};
   WEFT_ASSIGN_OR_RETURN(graph::PassRun run, RunPasses(placed, context, options.eager));
   plan.graph = std::move(run.graph);
   plan.passes = std::move(run.reports);

@@ -56,6 +56,7 @@ uint64_t CostTable::Hash() const {
     hash.AddValue(m.workers);
     hash.AddValue(m.ns);
   }
+  for (double ns : {weight_kib_ns, walk_kib_ns, bf16_mac_ns, int8_mac_ns}) hash.AddValue(ns);
   return hash.Digest();
 }
 

@@ -34,6 +34,10 @@ struct MeetingCost {
 struct CostTable {
   std::vector<ExchangeCost> exchanges;
   std::vector<MeetingCost> meetings;
+  double weight_kib_ns = 0;  // weights from memory, all workers together
+  double walk_kib_ns = 0;    // rows that one worker reads and writes in norms and the like
+  double bf16_mac_ns = 0;    // a multiplication and its addition, one worker
+  double int8_mac_ns = 0;
 
   // Of the most ranks that were measured and are not above `ranks`, else of the fewest. nullopt:
   // the table does not know the method.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -63,6 +64,15 @@ struct FabricCounts {
   std::vector<Kind> kinds;
 };
 
+// What steps of these row counts do where ranks exchange, and why they do not do what was asked for.
+struct SchedulePart {
+  int32_t rows_min = 1, rows_max = 1;
+  std::string schedule;  // "plain", "fc1"
+  std::string note;      // "" if it is what was asked for
+  std::vector<std::pair<std::string, int>> rewrites;  // of passes that were switched on by name
+  friend bool operator==(const SchedulePart&, const SchedulePart&) = default;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -75,6 +85,8 @@ class Executor {
   // when a rank did not arrive (the executor is then unusable), kInternal otherwise.
   virtual Status Run(const StepInputs& inputs, StepOutputs* outputs) = 0;
   virtual FabricCounts fabric_counts() const { return {}; }
+  // By row count, ascending; steps that do alike are one part.
+  virtual std::vector<SchedulePart> schedules() const { return {}; }
   // One line for people: what runs ("cpu, 2 ranks x 1 worker, schedule plain").
   virtual std::string Describe() const = 0;
 };

@@ -66,7 +66,7 @@ uint64_t FingerprintOf(const Plan& plan) {
   f.Number(kNumericsVersion);
   f.Number(plan.bucket.kind).Number(plan.bucket.rows_min).Number(plan.bucket.rows_max);
   f.Number(plan.bucket.mode).Number(plan.bucket.hash_logits);
-  f.Text(plan.target).Number(plan.workers_per_rank).Text(plan.schedule).Text(plan.schedule_note);
+  f.Text(plan.target).Number(plan.costs_hash).Number(plan.workers_per_rank).Text(plan.schedule).Text(plan.schedule_note);
   Add(f, plan.graph);
   f.Each(plan.passes, [&](const graph::PassReport& r) {
     f.Text(r.name).Number(r.rewrites).Text(r.refusal).Number(r.asked);

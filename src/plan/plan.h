@@ -73,6 +73,7 @@ struct Step {
 struct Plan {
   Bucket bucket;
   std::string target;
+  uint64_t costs_hash = 0;  // of the target's cost table
   int workers_per_rank = 1;
   std::string schedule = "plain";  // of the exchanges (schedule.h)
   std::string schedule_note;       // why it is not what was asked for, "" if it is
@@ -106,6 +107,7 @@ struct CompileOptions {
   bool eager = false;  // no pass, no chaining
   std::map<std::string, graph::Switch, std::less<>> switches;
   std::string schedule = "plain", schedule_note;  // for the plan's text
+  bool shared_memory = true;                      // between ranks, while a step runs
 };
 
 // Errors: kUnsupported when no implementation takes an op (with every refusal), kInternal when a

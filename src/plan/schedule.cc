@@ -57,7 +57,8 @@ std::vector<int32_t> LadderCuts(const ScheduleConfig& config) {
   std::vector<int32_t> cuts;
   for (Schedule s : kSchedules) {
     const bool part = config.schedule == Schedule::kFc1Fc2 && (s == Schedule::kFc1 || s == Schedule::kFc2);
-    if (s == config.schedule || part || config.automatic) cuts.push_back(ThresholdOf(config, s).rows);
+    if (config.automatic) continue;  // it compares costs, and costs have no thresholds
+    if (s == config.schedule || part) cuts.push_back(ThresholdOf(config, s).rows);
   }
   return cuts;
 }
@@ -89,6 +90,37 @@ Status CheckSchedule(const ScheduleConfig& config, int ranks) {
   return Status::Ok();
 }
 
+namespace {
+
+// Mesh and switches of a schedule that applies.
+BucketSchedule RowOf(Schedule schedule, int ranks, int otp) {
+  BucketSchedule out;
+  out.schedule = schedule;
+  out.mesh = graph::Mesh::Tp(ranks);
+  const bool both = schedule == Schedule::kFc1Fc2, fc1 = both || schedule == Schedule::kFc1;
+  if (HasFc2(schedule)) {
+    out.mesh = graph::Mesh{{{"otp", otp}, {"odp", ranks / otp}}};
+    out.switches["regroup_o_proj"] = Switch::kOn;
+  }
+  if (fc1 || schedule == Schedule::kSp) out.switches["sequence_parallel"] = Switch::kOn;
+  if (fc1) out.switches["defer_gather"] = Switch::kOn;
+  if (schedule == Schedule::kGather) out.switches["gather_columns"] = Switch::kOn;
+  return out;
+}
+
+}  // namespace
+
+std::vector<BucketSchedule> CandidatesFor(int ranks) {
+  std::vector<BucketSchedule> out{RowOf(Schedule::kPlain, ranks, 1)};
+  if (ranks == 1) return out;
+  for (Schedule s : {Schedule::kSp, Schedule::kFc1, Schedule::kGather}) out.push_back(RowOf(s, ranks, 1));
+  for (int otp = 1; otp < ranks; ++otp) {
+    if (ranks % otp != 0) continue;
+    for (Schedule s : {Schedule::kFc2, Schedule::kFc1Fc2}) out.push_back(RowOf(s, ranks, otp));
+  }
+  return out;
+}
+
 BucketSchedule ScheduleFor(const ScheduleConfig& config, int ranks, const Bucket& bucket) {
   BucketSchedule out;
   out.mesh = graph::Mesh::Tp(ranks);
@@ -112,17 +144,10 @@ BucketSchedule ScheduleFor(const ScheduleConfig& config, int ranks, const Bucket
     const Threshold least = ThresholdOf(config, left);
     out.reason = fmt::format("without {}: rows {} < {} ({})", NameOf(left), bucket.rows_max, least.rows, least.flag);
   }
-  out.schedule = wanted;
-  if (HasFc2(wanted)) {
-    out.mesh = graph::Mesh{{{"otp", config.otp}, {"odp", ranks / config.otp}}};
-    out.switches["regroup_o_proj"] = Switch::kOn;
-  }
-  if (wanted == Schedule::kSp || wanted == Schedule::kFc1 || wanted == Schedule::kFc1Fc2) {
-    out.switches["sequence_parallel"] = Switch::kOn;
-  }
-  if (wanted == Schedule::kFc1 || wanted == Schedule::kFc1Fc2) out.switches["defer_gather"] = Switch::kOn;
-  if (wanted == Schedule::kGather) out.switches["gather_columns"] = Switch::kOn;
-  return out;
+  BucketSchedule row = RowOf(wanted, ranks, config.otp);
+  if (HasFc2(wanted) && config.shard_o_proj) row.switches["shard_layers"] = Switch::kOn;
+  row.reason = std::move(out.reason);
+  return row;
 }
 
 }  // namespace weft::plan

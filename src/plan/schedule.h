@@ -64,6 +64,9 @@ struct BucketSchedule {
   std::map<std::string, graph::Switch, std::less<>> switches;  // of the schedule's passes
 };
 
+// What `auto` compares for a bucket: every schedule at every divisor, whatever the thresholds, plain first.
+std::vector<BucketSchedule> CandidatesFor(int ranks);
+
 // Row counts at which the ladder of bodies is cut so that no bucket lies on both sides of a threshold.
 std::vector<int32_t> LadderCuts(const ScheduleConfig& config);
 

@@ -28,6 +28,8 @@ class Target {
  public:
   virtual ~Target() = default;
   virtual std::string name() const = 0;
+  // Of the costs by which Choose() decides: with another table it may decide otherwise.
+  virtual uint64_t costs_hash() const { return 0; }
   virtual int workers_per_rank() const = 0;
   virtual Choice Choose(const graph::Graph& graph, const graph::Node& node,
                         const Bucket& bucket) const = 0;

@@ -46,7 +46,6 @@ class Text {
   }
   std::string Take() { return std::move(out_); }
 
- private:
   static std::string Escape(std::string_view value) {
     std::string out;
     for (const char c : value) {
@@ -60,6 +59,7 @@ class Text {
     return out;
   }
 
+ private:
   std::string labels_;
   std::string out_;
 };
@@ -117,6 +117,16 @@ std::string PrometheusText(const engine::MetricsSnapshot& m, const ServeCounts& 
   text.Counter("weft:http_disconnects_total", "Requests whose client went away.",
                n(counts.disconnects));
   text.Gauge("weft:http_connections", "Open connections.", n(counts.connections));
+  // Labels of these come from plans: row counts, and names of schedules and passes.
+  text.Family("weft:schedule_info", "What steps of these row counts do where ranks exchange, and why not as asked.", "gauge");
+  const auto rows = [](const plan::SchedulePart& p) { return fmt::format("rows=\"{}-{}\"", p.rows_min, p.rows_max); };
+  for (const plan::SchedulePart& p : m.schedules) {
+    text.Sample("weft:schedule_info", fmt::format("{},schedule=\"{}\",reason=\"{}\"", rows(p), p.schedule, Text::Escape(p.note)), 1);
+  }
+  text.Family("weft:pass_rewrites", "Rewrites of passes that were switched on by name, in the plans of these row counts.", "gauge");
+  for (const plan::SchedulePart& p : m.schedules) {
+    for (const auto& [pass, rewrites] : p.rewrites) text.Sample("weft:pass_rewrites", fmt::format("{},pass=\"{}\"", rows(p), pass), rewrites);
+  }
   return text.Take();
 }
 

@@ -2,6 +2,7 @@
 #include "cli/exchange_limits.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <map>
 #include <set>
@@ -39,6 +40,11 @@ TEST(FitExchange, NeitherPartIsNegative) {
 }
 
 TEST(MeasureExchanges, EveryMethodThatWorksOnSoManyRanksHasBothFigures) {
+  // A command that ran before in this process may have pinned the thread to one core.
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  for (int c = 0; c < CPU_SETSIZE; ++c) CPU_SET(c, &cpus);
+  ASSERT_EQ(sched_setaffinity(0, sizeof cpus, &cpus), 0);
   auto topology = device::DetectTopology();
   ASSERT_TRUE(topology.ok());
   if (topology->cores.size() < 2) GTEST_SKIP() << "one core: nobody to exchange with";

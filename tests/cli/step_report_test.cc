@@ -11,12 +11,14 @@
 namespace weft::cli {
 namespace {
 
-plan::Plan TinyPlan(int ranks, int32_t rows) {
+plan::Plan TinyPlan(int ranks, int32_t rows, plan::Schedule schedule = plan::Schedule::kPlain) {
   auto checkpoint = io::Checkpoint::Open(WEFT_TESTS_DIR "/models/data/llama_tied_4h2_bf16");
   WEFT_CHECK(checkpoint.ok(), "{}", checkpoint.status().message());
   exec::ExecConfig config;
   config.ranks = ranks;
   config.threads = ranks;
+  config.schedule.schedule = schedule;
+  config.schedule.sp_min_tokens = config.schedule.fc1_min_tokens = 1;
   auto plan = exec::ExplainPlan(**checkpoint, config, false, rows);
   WEFT_CHECK(plan.ok(), "{}", plan.status().message());
   return std::move(plan).value();
@@ -91,15 +93,23 @@ TEST(BoundOf, IsTheSlowerOfMemoryAndArithmetic) {
 }
 
 TEST(SiteOf, TellsTheStepsOfALayerApartAndNotTheLayers) {
-  const plan::Plan plan = TinyPlan(2, 4);
-  std::map<std::string, std::set<std::string>> sites;  // by layer
-  for (const plan::Step& step : plan.steps) {
-    const graph::Node& node = plan.graph.nodes[step.node];
-    EXPECT_TRUE(sites[node.layer].insert(SiteOf(plan.graph, node)).second) << node.layer << ": " << SiteOf(plan.graph, node);
+  std::map<plan::Schedule, std::set<std::string>> mlps;
+  for (const plan::Schedule schedule : plan::kSchedules) {
+    const plan::Plan plan = TinyPlan(2, 4, schedule);
+    std::map<std::string, std::set<std::string>> sites;  // by layer
+    for (const plan::Step& step : plan.steps) {
+      const graph::Node& node = plan.graph.nodes[step.node];
+      const std::string site = SiteOf(plan.graph, node);
+      EXPECT_TRUE(sites[node.layer].insert(site).second) << node.layer << ": " << site;
+    }
+    EXPECT_EQ(sites["L00.attn"], sites["L01.attn"]);
+    EXPECT_EQ(sites["L00.mlp"], sites["L01.mlp"]);
+    mlps[schedule] = sites["L00.mlp"];
   }
-  EXPECT_EQ(sites["L00.attn"], sites["L01.attn"]);
-  EXPECT_EQ(sites["L00.mlp"], sites["L01.mlp"]);
-  EXPECT_EQ(sites["L00.mlp"], (std::set<std::string>{"matmul gate", "silu_mul", "matmul down_proj", "all_reduce down_proj"}));
+  using Names = std::set<std::string>;
+  EXPECT_EQ(mlps[plan::Schedule::kPlain], (Names{"matmul gate", "silu_mul", "matmul down_proj", "all_reduce down_proj"}));
+  EXPECT_EQ(mlps[plan::Schedule::kGather],
+            (Names{"matmul gate", "silu_mul", "all_gather silu_mul", "matmul down_proj", "all_gather down_proj"}));
 }
 
 TEST(ReportOf, SumsLikeStepsOverLayersAndWorkers) {

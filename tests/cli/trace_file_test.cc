@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "cli/step_report.h"
+#include "plan/wire_bytes.h"
 #include "support/checkpoints.h"
 
 namespace weft::cli {
@@ -142,7 +143,7 @@ size_t CheckWalk(const Track& track, size_t at, const plan::Plan& plan, int32_t 
       check_place(e);
       EXPECT_EQ(IntOf(e.args, "weight_bytes"), step.cost.weight_bytes);
       EXPECT_EQ(IntOf(e.args, "row_bytes"), step.cost.row_bytes * rows);
-      EXPECT_EQ(IntOf(e.args, "wire_bytes"), step.cost.row_wire_bytes * rows);
+      EXPECT_EQ(IntOf(e.args, "wire_bytes"), WireBytes(plan, step, rows));
       EXPECT_EQ(IntOf(e.args, "flops"), step.cost.row_flops * rows);
     }
   }

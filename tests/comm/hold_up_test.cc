@@ -43,6 +43,37 @@ TEST(HoldUp, WhoComesWhenTheOthersGiveUpIsLate) {
   EXPECT_FALSE(CameLate(3, 100, {}));
 }
 
+TEST(HoldUp, TheReasonNamesWhoIsToBlame) {
+  const device::WaitSite site{.step = 41, .what = "all_reduce"};
+  const auto notice = [](int rank, const Ranks& waits) {
+    GiveUpNotice out{.rank = rank, .waited_ns = 2'000'000'000};
+    out.SetWaits(waits);
+    return out;
+  };
+  const auto why = [&](const GiveUpNotice& mine, std::vector<GiveUpNotice> heard) {
+    const Status status = WhyGivenUp(mine, heard, site);
+    EXPECT_EQ(status.code(), StatusCode::kDeadline);
+    return status.message();
+  };
+  EXPECT_EQ(why(notice(0, {3}), {}), "rank 0 waited 2.0 s for rank 3 at step 41 (all_reduce)");
+  EXPECT_EQ(why(notice(0, {2}), {notice(2, {3})}),
+            "rank 0 waited 2.0 s for rank 2, held up by rank 3 at step 41 (all_reduce)");
+  EXPECT_EQ(
+      why(notice(3, {}), {notice(1, {3}), notice(0, {3})}),
+      "rank 3 came too late at step 41 (all_reduce): ranks 0 and 1 had given up waiting for it");
+  EXPECT_EQ(why(notice(1, {}), {notice(0, {3})}),
+            "rank 1 heard at step 41 (all_reduce) that rank 0 gave up waiting for rank 3");
+  EXPECT_EQ(why(notice(0, {1}), {notice(1, {0})}),
+            "rank 0 waited 2.0 s for rank 1 at step 41 (all_reduce)");
+
+  GiveUpNotice failed{.rank = 2, .code = static_cast<int32_t>(StatusCode::kExhausted)};
+  failed.SetText("no memory");
+  const GiveUpNotice heard[] = {notice(1, {2}), failed};
+  const Status status = WhyGivenUp(notice(0, {2}), heard, site);
+  EXPECT_EQ(status.code(), StatusCode::kExhausted);
+  EXPECT_EQ(status.message(), "rank 2: no memory");
+}
+
 TEST(HoldUp, NoticesHoldWhatFits) {
   GiveUpNotice notice;
   notice.SetText(std::string(1000, 'x'));

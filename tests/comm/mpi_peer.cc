@@ -12,7 +12,8 @@
 #include <cstring>
 #include <thread>
 
-#include "mpi_job.h"
+#include "comm/mpi_link.h"
+#include "process_rank.h"
 
 namespace weft::comm {
 namespace {
@@ -23,11 +24,9 @@ int Main(int argc, char** argv) {
   const int victim = std::atoi(argv[2]);
   const int64_t timeout_ns = std::atoi(argv[3]) * kNsPerMs;
   const kernels::ScopedFlushDenormals flush;
-  RankUnderTest self(1, {.spin_ns = 0}, int64_t{1} << 20);
-  const int rank = self.rank(), ranks = self.fabric().ranks();
-  std::vector<int> all(ranks);
-  for (int r = 0; r < ranks; ++r) all[r] = r;
-  const int group = self.fabric().AddGroup(all).value();
+  const auto link = std::move(OpenMpiLink({.spin_ns = 0}, SoonEnough("open")).value());
+  ProcessRank self(*link, 1, int64_t{1} << 20);
+  const int rank = self.rank(), ranks = link->ranks(), group = self.all();
   const auto cases = WindowCases(ranks, 500, false);
   for (int64_t step = 0;; ++step) {
     if (rank == victim && step == 100 && how != "never") {

@@ -32,5 +32,62 @@ TEST(Verify, RefusesRandomWrongStepsOfARewrite) {
   EXPECT_GT(counts.equivalents, 8);
 }
 
+// Every value of every schedule's graph, at every other placement: what the verifier lets pass is listed
+// with why it is lawful.
+TEST(Verify, RefusesEveryPlacementThatIsNotTheOneThatTheLawsGive) {
+  struct Row {
+    std::string name;
+    Mesh mesh;
+    std::map<std::string, Switch, std::less<>> switches;
+  };
+  const Switch on = Switch::kOn;
+  const std::vector<Row> rows{
+      {"plain", Mesh::Tp(2), {}},
+      {"sp", Mesh::Tp(4), {{"sequence_parallel", on}}},
+      {"fc1", Mesh::Tp(3), {{"sequence_parallel", on}, {"defer_gather", on}}},
+      {"fc2", {{{"otp", 2}, {"odp", 2}}}, {{"regroup_o_proj", on}}},
+      {"fc1+fc2", {{{"otp", 2}, {"odp", 3}}}, {{"sequence_parallel", on}, {"defer_gather", on}, {"regroup_o_proj", on}}},
+      {"gather", Mesh::Tp(2), {{"gather_columns", on}}},
+  };
+  int tried = 0, refused = 0;
+  std::map<std::string, int> survivors;
+  for (const Row& row : rows) {
+    for (const test::DecoderShape& shape : test::DecoderShapes()) {
+      for (const Graph& source : {test::DecoderBody(shape), test::DecoderHead(shape, false, true)}) {
+        auto placed = InsertCollectives(Expand(source, {.int8_activations = IsQuantised(shape.weights)}), row.mesh);
+        ASSERT_TRUE(placed.ok()) << placed.status().message();
+        auto run = RunPasses(std::move(placed).value(), {.ranks = row.mesh.ranks(), .switches = row.switches}, false);
+        ASSERT_TRUE(run.ok()) << run.status().message();
+        Graph& g = run->graph;
+        std::vector<Placement> all{Placement::R(), Placement::P()};
+        for (int dim : {0, 1}) {
+          for (size_t order = 0; order < row.mesh.axes.size(); ++order) all.push_back(Placement::S(dim, static_cast<int>(order)));
+        }
+        for (Value& v : g.values) {
+          for (Placement& p : v.on) {
+            for (const Placement other : all) {
+              if (other == p) continue;
+              const Placement was = std::exchange(p, other);
+              ++tried;
+              if (!Verify(g).ok()) {
+                ++refused;
+              } else {
+                // The embedding reads the owner's leaf in place, whoever that is.
+                EXPECT_EQ(v.name, "embed") << ToString(v.on) << " in place of " << ToString({was});
+                ++survivors[fmt::format("{}: {} {} in place of {}", row.name, v.kind == ValueKind::kParam ? "param" : "value", ToString(v.on),
+                                        ToString({was}))];
+              }
+              p = was;
+            }
+          }
+        }
+      }
+    }
+  }
+  std::printf("%d placements changed, %d refused\n", tried, refused);
+  for (const auto& [what, n] : survivors) std::printf("passes %d x: %s\n", n, what.c_str());
+  EXPECT_GE(refused, 0.95 * tried);
+}
+
 }  // namespace
 }  // namespace weft::graph

@@ -162,6 +162,24 @@ TEST_P(OneAnswer, OverRanksNeighboursChunksAndHistory) {
   }
 }
 
+// ---- Communication schedules ------------------------------------------------------------------------
+
+struct ScheduleCell {
+  plan::Schedule schedule;
+  int otp = 1;
+  std::string Name() const {
+    const bool fc2 = schedule == plan::Schedule::kFc2 || schedule == plan::Schedule::kFc1Fc2;
+    return std::string(plan::NameOf(schedule)) + (fc2 ? "/" + std::to_string(otp) : "");
+  }
+  plan::ScheduleConfig Config() const {
+    plan::ScheduleConfig c;
+    c.schedule = schedule;
+    c.otp = otp;
+    c.sp_min_tokens = c.fc1_min_tokens = 1;  // at every row count, also where it does not pay
+    return c;
+  }
+};
+
 // What may change how a plan looks must not change what it computes.
 TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
   const TestModel& model = ModelAt(GetParam());
@@ -206,6 +224,14 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
       check(std::string("all_reduce:") + method, config, ranks);
     }
     config = planned;
+    config.schedule = ScheduleCell{plan::Schedule::kSp}.Config();
+    config.impl["reduce_scatter"] = "halving";
+    if (ranks > 1 && exec::ExplainPlan(*model.checkpoint, config, false, 8).ok()) check("reduce_scatter:halving", config, ranks);
+    config = planned;
+    config.schedule = ScheduleCell{plan::Schedule::kFc1Fc2, 1}.Config();
+    config.threads = 2 * ranks;
+    if (ranks > 1) check("fc1+fc2/1, two workers", config, ranks);
+    config = planned;
     config.threads = 2 * ranks;
     check("two workers", config, ranks);
     EXPECT_NE(fingerprint(config), fingerprint(planned));
@@ -222,24 +248,6 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
     check("reference", config, ranks);
   }
 }
-
-// ---- Communication schedules ------------------------------------------------------------------------
-
-struct ScheduleCell {
-  plan::Schedule schedule;
-  int otp = 1;
-  std::string Name() const {
-    const bool fc2 = schedule == plan::Schedule::kFc2 || schedule == plan::Schedule::kFc1Fc2;
-    return std::string(plan::NameOf(schedule)) + (fc2 ? "/" + std::to_string(otp) : "");
-  }
-  plan::ScheduleConfig Config() const {
-    plan::ScheduleConfig c;
-    c.schedule = schedule;
-    c.otp = otp;
-    c.sp_min_tokens = c.fc1_min_tokens = 1;  // at every row count, also where it does not pay
-    return c;
-  }
-};
 
 // Every schedule on this many ranks, FlashComm2 over every divisor.
 std::vector<ScheduleCell> SchedulesOn(int ranks) {
@@ -287,6 +295,14 @@ TEST_P(OneAnswer, OverSchedules) {
       EXPECT_GE(causes.segments_max, ranks == 3 ? 2 : 8);
       ExpectWorkOfOwners(exec::InstanceOf(*executor), ranks);
     }
+    ExecConfig config = model.Config(ranks);
+    config.schedule.automatic = true;
+    const auto executor = support::MakeExecutor(*model.checkpoint, config);
+    ASSERT_NE(executor, nullptr);
+    line.Cell("auto", Difference(Ask(*executor, model.prompts, {.together = true}, nullptr), model.greedy));
+    std::set<std::string> taken;
+    for (const exec::BoundPlan& body : exec::InstanceOf(*executor).bodies()) taken.insert(body.plan.schedule);
+    EXPECT_NE(taken, std::set<std::string>{"plain"});
   }
 }
 

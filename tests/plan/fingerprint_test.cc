@@ -39,6 +39,9 @@ TEST(Fingerprint, IsTheSameForTheSameInputsAndOnlyForThem) {
   differs(of(2, 4, 2, {}, {.weights = DType::kF32}), "another format");
   Plan plan = Compiled(test::DecoderBody({}), 2, Body(4), PlainTarget(2));
   EXPECT_EQ(FingerprintOf(plan), base);
+  plan.costs_hash += 1;
+  differs(FingerprintOf(plan), "another cost table");
+  plan.costs_hash -= 1;
   plan.passes[0].ns += 12345;
   EXPECT_EQ(FingerprintOf(plan), base) << "how long a pass took is no part of a plan";
   plan.layouts[plan.graph.nodes[0].out[0]].offset += 64;

@@ -23,11 +23,11 @@ struct PassContext {
   int ranks = 1;
   int64_t tokens_max = 1;                  // of the bucket
   std::map<std::string, Switch, std::less<>> switches;  // --opt name=on|off|auto
+  bool shared_memory = true;               // ranks see each other's windows while a step runs
   Switch of(std::string_view name) const {
     const auto it = switches.find(name);
     return it == switches.end() ? Switch::kAuto : it->second;
   }
-  bool shared_memory = true;               // ranks see each other's windows while a step runs
 };
 
 struct Pass {

@@ -12,6 +12,7 @@ extern const Pass kGatherColumns;
 extern const Pass kRegroupOProj;
 extern const Pass kSequenceParallel;
 extern const Pass kDeferGather;
+extern const Pass kShardLayers;
 extern const Pass kShardArgmax;
 
 namespace {
@@ -20,9 +21,9 @@ namespace {
 std::span<const Pass> List() {
   // Schedules first, then what works on any of them. regroup_o_proj finds the scatter that
   // sequence_parallel made, and chains are fused when nobody takes them apart any more.
-  static const std::array<Pass, 9> kPasses{kGatherColumns,  kSequenceParallel,        kRegroupOProj,
-                                           kDeferGather,    kShardArgmax,             kFoldFinish,
-                                           kFuseAddRmsNorm, kFuseMatmulReduceScatter, kFuseMatmulAllReduceNorm};
+  static const std::array<Pass, 10> kPasses{kGatherColumns, kSequenceParallel, kRegroupOProj,   kShardLayers,
+                                            kDeferGather,   kShardArgmax,      kFoldFinish,     kFuseAddRmsNorm,
+                                            kFuseMatmulReduceScatter, kFuseMatmulAllReduceNorm};
   return kPasses;
 }
 }  // namespace

@@ -230,6 +230,17 @@ TEST(GatherColumns, ReducesNothing) {
   }
 }
 
+TEST(ShardLayers, SaysThatSharedMemoryLeavesItNothingToDo) {
+  const Graph placed = PlacedOn(test::DecoderBody({}), Mesh{{{"otp", 1}, {"odp", 2}}});
+  const PassRun run = RunOn(placed, {{"regroup_o_proj", Switch::kOn}, {"shard_layers", Switch::kOn}});
+  for (const PassReport& r : run.reports) {
+    if (r.name != "shard_layers") continue;
+    EXPECT_TRUE(r.asked);
+    EXPECT_EQ(r.rewrites, 0);
+    EXPECT_EQ(r.refusal, "ranks share memory: every weight exists once already, and is read in place");
+  }
+}
+
 TEST(ShardArgmax, SendsPairsInPlaceOfLogits) {
   for (const bool hash : {false, true}) {
     const Graph placed = test::Placed(test::DecoderHead({}, false, hash), 3);

@@ -1,0 +1,93 @@
+#include "exec/step_message.h"
+
+#include <cstring>
+
+namespace weft::exec {
+namespace {
+
+struct Header {
+  StepPlans plans;
+  int32_t tokens = 0, segments = 0, pages = 0, head_rows = 0;
+  int32_t mode = 0, hash_logits = 0;
+};
+// A segment whose pages follow those of the segment before.
+struct SegmentRecord {
+  int32_t row_begin, rows, position_begin, page_count;
+};
+
+template <typename T>
+void Append(std::span<const T> values, std::vector<std::byte>* out) {
+  const auto bytes = std::as_bytes(values);
+  out->insert(out->end(), bytes.begin(), bytes.end());
+}
+
+}  // namespace
+
+// 8-byte values first, so that all are aligned where they stand.
+void PackStep(const StepPlans& plans, const plan::StepInputs& in, std::vector<std::byte>* out) {
+  Header header{.plans = plans,
+                .tokens = static_cast<int32_t>(in.ids.size()),
+                .segments = static_cast<int32_t>(in.segments.size()),
+                .head_rows = static_cast<int32_t>(in.head_rows.size()),
+                .mode = static_cast<int32_t>(in.mode),
+                .hash_logits = in.hash_logits};
+  for (const Segment& s : in.segments) header.pages += s.page_count;
+  out->clear();
+  Append(std::span<const Header>(&header, 1), out);
+  Append(in.slots, out);
+  Append(in.ids, out);
+  Append(in.positions, out);
+  Append(in.head_rows, out);
+  for (const Segment& s : in.segments) {
+    const SegmentRecord record{s.row_begin, s.rows, s.position_begin, s.page_count};
+    Append(std::span<const SegmentRecord>(&record, 1), out);
+  }
+  for (const Segment& s : in.segments) Append(std::span<const int32_t>(s.pages, static_cast<size_t>(s.page_count)), out);
+}
+
+Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
+  Header header;
+  if (bytes.size() < sizeof header) return Status::Internal("a step of {} bytes", bytes.size());
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const auto count = [](int32_t n) { return static_cast<uint64_t>(static_cast<uint32_t>(n)); };
+  const uint64_t expected = sizeof header + count(header.tokens) * (sizeof(int64_t) + 2 * sizeof(int32_t)) +
+                            count(header.head_rows) * sizeof(int32_t) + count(header.segments) * sizeof(SegmentRecord) +
+                            count(header.pages) * sizeof(int32_t);
+  if (expected != bytes.size() || header.mode < 0 || header.mode > static_cast<int32_t>(plan::HeadMode::kSample)) {
+    return Status::Internal("a step of {} bytes that says {}", bytes.size(), expected);
+  }
+  const std::byte* at = bytes.data() + sizeof header;
+  const auto take = [&]<typename T>(int32_t n, std::span<const T>* out) {
+    *out = {reinterpret_cast<const T*>(at), static_cast<size_t>(n)};
+    at += out->size_bytes();
+  };
+  plans_ = header.plans;
+  inputs_ = {};
+  take(header.tokens, &inputs_.slots);
+  take(header.tokens, &inputs_.ids);
+  take(header.tokens, &inputs_.positions);
+  take(header.head_rows, &inputs_.head_rows);
+  std::span<const SegmentRecord> records;
+  std::span<const int32_t> pages;
+  take(header.segments, &records);
+  take(header.pages, &pages);
+  segments_.clear();
+  size_t page = 0;
+  for (const SegmentRecord& r : records) {
+    if (r.page_count < 0 || page + static_cast<size_t>(r.page_count) > pages.size()) {
+      return Status::Internal("a step whose segments have more pages than {}", pages.size());
+    }
+    segments_.push_back({r.row_begin, r.rows, r.position_begin, r.page_count, pages.data() + page});
+    page += static_cast<size_t>(r.page_count);
+  }
+  inputs_.segments = segments_;
+  inputs_.mode = static_cast<plan::HeadMode>(header.mode);
+  inputs_.hash_logits = header.hash_logits != 0;
+  if (inputs_.mode == plan::HeadMode::kSample) {
+    sample_.resize(static_cast<size_t>(header.head_rows));
+    inputs_.sample = sample_;
+  }
+  return {};
+}
+
+}  // namespace weft::exec
