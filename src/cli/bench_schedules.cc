@@ -108,7 +108,7 @@ class Runs {
     const plan::Plan& body = instance().body_plan(task.rows);
     const plan::Plan& head = instance().head_plan(1, plan::HeadMode::kGreedy, false);
     for (const plan::Plan* p : {&body, &head}) {
-      for (const plan::Step& step : p->steps) events += static_cast<size_t>(step.phases);
+      for (const plan::Step& step : p->steps) events += static_cast<size_t>(step.phases) + 1;  // a fused step has its product too
     }
     exec::StepTrace trace(all, events * static_cast<size_t>(task.traced));
     exec::SetTrace(*executor_, &trace);
@@ -120,7 +120,8 @@ class Runs {
     const double per = 1e-3 / (task.traced * all);
     for (int w = 0; w < all; ++w) {
       for (const exec::StepEvent& e : trace.EventsOf(w)) {
-        const bool exchange = IsExchange(e.plan->graph.nodes[e.plan->steps[e.step].node].op);
+        const graph::Op op = e.plan->graph.nodes[e.plan->steps[e.step].node].op;
+        const bool exchange = IsExchange(op) || (IsFused(op) && e.phase > 0);
         (exchange ? row->exchange_us : row->compute_us) += static_cast<double>(e.end_ns - e.start_ns) * per;
         row->wait_us += static_cast<double>(e.start_ns - e.ready_ns) * per;
       }
@@ -143,7 +144,7 @@ Status CompareBytes(const ScheduleTask& task, const plan::Plan& plan, const std:
   std::vector<std::string> methods;  // of the middle layer's all-reduces
   for (const plan::Step& step : plan.steps) {
     const graph::Node& node = plan.graph.nodes[step.node];
-    if (IsExchange(node.op) && step.impl != "direct") slack += task.rows;
+    if (IsFused(node.op) ? step.phases > 1 : IsExchange(node.op) && step.impl != "direct") slack += task.rows;
     if (node.op == graph::Op::kAllReduce && layer && node.layer.starts_with(layer->name + ".")) methods.push_back(step.impl);
   }
   if (row->counted > row->planned || row->counted < row->planned - slack) {

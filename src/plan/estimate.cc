@@ -48,15 +48,16 @@ double WalkNs(const Plan& plan, const Node& node, const CostTable& costs, int64_
   return bytes / 1024 * costs.walk_kib_ns / (each ? 1 : plan.workers_per_rank);
 }
 
-double ExchangeNs(const Plan& plan, const Step& step, const CostTable& costs, int64_t rows) {
+// `node`: the step's, or the exchange of its chain.
+double ExchangeNs(const Plan& plan, const Step& step, const Node& node, const CostTable& costs, int64_t rows) {
   const Graph& g = plan.graph;
-  const Node& node = g.nodes[step.node];
   const int group = GroupSizeOf(g, node);
   if (group == 1) return 0;
   // Chunks differ by a row at most, so the busiest rank has about its share.
   const int64_t bytes = WireBytes(plan, step, rows) / g.mesh.ranks();
   const bool shared = plan.workers_per_rank > 1 && step.split != Split::kEach;
-  const auto ns = costs.ExchangeNs(NameOf(node.op), step.impl, group, shared ? bytes / plan.workers_per_rank : bytes, step.phases);
+  const std::string_view method = !IsFused(g.nodes[step.node].op) ? std::string_view(step.impl) : step.phases > 1 ? "two_shot" : "direct";
+  const auto ns = costs.ExchangeNs(NameOf(node.op), method, group, shared ? bytes / plan.workers_per_rank : bytes, step.phases);
   return ns.value_or(0);
 }
 
@@ -69,7 +70,19 @@ double EstimateNs(const Plan& plan, const CostTable& costs, int64_t rows) {
     const Node& node = g.nodes[step.node];
     if (step.wait == Wait::kRank) total += costs.MeetingNs(plan.workers_per_rank);
     if (IsExchange(node.op) && GroupSizeOf(g, node) > 1) {
-      total += ExchangeNs(plan, step, costs, rows);
+      total += ExchangeNs(plan, step, node, costs, rows);
+      continue;
+    }
+    if (IsFused(node.op)) {
+      // As its steps: what interleaving saves is not in the table.
+      const graph::FusedChain chain = ChainOf(node);
+      double slowest = 0;
+      for (int rank = 0; rank < g.mesh.ranks(); ++rank) {
+        double ns = MatmulNs(plan, chain.matmul, costs, rows, rank);
+        if (chain.norm.op != Op::kCount) ns += WalkNs(plan, chain.norm, costs, rows, rank, step.split == Split::kEach);
+        slowest = std::max(slowest, ns);
+      }
+      total += slowest + ExchangeNs(plan, step, chain.exchange, costs, rows);
       continue;
     }
     if (node.op == Op::kAttention || node.op == Op::kKvWrite || node.op == Op::kRope) continue;
