@@ -24,8 +24,8 @@ Barrier::Barrier(int participants, Options options)
 }
 
 Status Barrier::AwaitSlowly(int who, uint64_t generation, const WaitSite& site) {
-  return WaitSlowly([&] { return Passed(who, generation); }, spin_ns_, *abort_, site, [&] { return NameOf(who); },
-                    [&] { return Missing(generation); });
+  return WaitSlowly([&] { return Passed(who, generation); }, spin_ns_, *abort_, site,
+                    [&] { return NameOf(who); }, [&] { return Missing(generation); });
 }
 
 std::string Barrier::Missing(uint64_t generation) const {

@@ -12,8 +12,6 @@
 // after an error the barrier is out of step and must not be used again.
 #pragma once
 
-#include <immintrin.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -51,10 +49,7 @@ class Barrier {
   }
   Status Await(int who, const WaitSite& site = {}) {
     const uint64_t generation = lines_[who].arrived.load(std::memory_order_relaxed);
-    for (int i = 0; i < kFastPolls; ++i) {
-      if (Passed(who, generation)) [[likely]] return {};
-      _mm_pause();
-    }
+    if (PassesSoon([&] { return Passed(who, generation); })) return {};
     return AwaitSlowly(who, generation, site);
   }
 
@@ -84,8 +79,8 @@ class Barrier {
 
   const int participants_;
   const int64_t spin_ns_;
-  std::unique_ptr<Line[]> lines_;     // [participants]
-  std::unique_ptr<Line> released_;    // written by participant 0
+  std::unique_ptr<Line[]> lines_;   // [participants]
+  std::unique_ptr<Line> released_;  // written by participant 0
   AbortFlag own_abort_;
   AbortFlag* abort_;
   std::vector<std::string> names_;

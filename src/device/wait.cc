@@ -33,8 +33,9 @@ Status AbortFlag::reason() const {
   return reason_;
 }
 
-Status WaitSlowly(FunctionRef<bool()> passed, int64_t spin_ns, AbortFlag& abort, const WaitSite& site,
-                  FunctionRef<std::string()> who, FunctionRef<std::string()> missing) {
+Status WaitSlowly(FunctionRef<bool()> passed, int64_t spin_ns, AbortFlag& abort,
+                  const WaitSite& site, FunctionRef<std::string()> who,
+                  FunctionRef<std::string()> missing) {
   const int64_t start_ns = SteadyNowNs();
   int64_t now_ns = start_ns;
   while (now_ns - start_ns < spin_ns && now_ns < site.deadline_ns) {
@@ -59,8 +60,9 @@ Status WaitSlowly(FunctionRef<bool()> passed, int64_t spin_ns, AbortFlag& abort,
     now_ns = SteadyNowNs();
     if (now_ns < site.deadline_ns) continue;
     if (passed()) return {};
-    std::string message = fmt::format("{} waited {:.1f} s for {}", who(),
-                                      static_cast<double>(now_ns - start_ns) / kNsPerSecond, missing());
+    std::string message =
+        fmt::format("{} waited {:.1f} s for {}", who(),
+                    static_cast<double>(now_ns - start_ns) / kNsPerSecond, missing());
     if (site.step >= 0) message += fmt::format(" at step {}", site.step);
     if (*site.what != '\0') message += fmt::format(" ({})", site.what);
     abort.Set(Status(StatusCode::kDeadline, std::move(message)));

@@ -1,8 +1,11 @@
-// The slow half of a wait for other workers: it spins, then yields, then naps, and gives up at its
-// deadline or when somebody else has. Barrier and flags between ranks share it, so that they behave
-// alike where there are more workers than cores.
-// Thread: the worker that waits. Errors: kDeadline naming the missing, or the abort's reason.
+// How a worker waits for others: a few polls, then slowly: it spins, then yields, then naps, and
+// gives up at its deadline or when somebody else has. Barrier and flags between ranks share it, so
+// that they behave alike where there are more workers than cores.
+// Thread: the worker that waits.
+// Errors: kDeadline naming the missing, or the abort's reason.
 #pragma once
+
+#include <immintrin.h>
 
 #include <atomic>
 #include <cstdint>
@@ -16,7 +19,7 @@ namespace weft::device {
 
 inline constexpr int64_t kSpinNs = 50'000;
 inline constexpr int64_t kNoDeadline = INT64_MAX;
-inline constexpr int kFastPolls = 32;  // of what a caller polls before the first look at the clock
+inline constexpr int kFastPolls = 32;  // before the first look at the clock
 
 // One per set of ranks that run steps together. The first reason wins and stays.
 class AbortFlag {
@@ -39,9 +42,22 @@ struct WaitSite {
   const char* what = "";              // "all_reduce"
 };
 
-// Until `passed()`, which orders what it has seen by itself. At the deadline it sets `abort`, so that
-// everybody who waits with it gives up with one reason: "`who` waited 1.0 s for `missing` at step 3".
-Status WaitSlowly(FunctionRef<bool()> passed, int64_t spin_ns, AbortFlag& abort, const WaitSite& site,
-                  FunctionRef<std::string()> who, FunctionRef<std::string()> missing);
+// The fast half, inlined where it waits: whether it has passed after a few polls.
+template <typename Passed>
+bool PassesSoon(const Passed& passed) {
+  for (int i = 0; i < kFastPolls; ++i) {
+    if (passed()) [[likely]]
+      return true;
+    _mm_pause();
+  }
+  return false;
+}
+
+// Until `passed()`, which orders what it has seen by itself. At the deadline it sets `abort`, so
+// that everybody who waits with it gives up with one reason: "`who` waited 1.0 s for `missing` at
+// step 3".
+Status WaitSlowly(FunctionRef<bool()> passed, int64_t spin_ns, AbortFlag& abort,
+                  const WaitSite& site, FunctionRef<std::string()> who,
+                  FunctionRef<std::string()> missing);
 
 }  // namespace weft::device

@@ -11,8 +11,8 @@
 
 namespace weft::exec {
 
-// Args with the flags that they wait for and the counts of what they did. A virtual rank has no thread of its
-// own: the reference runs the stages as phases and waits for nobody.
+// Args with the flags that they wait for and the counts of what they did. A virtual rank has no
+// thread of its own: the reference runs the stages as phases and waits for nobody.
 template <typename Args>
 class FusedRunner : public Runner {
  public:
@@ -42,9 +42,13 @@ class FusedRunner : public Runner {
 class MatmulAllReduceNormRunner final : public FusedRunner<fused::MatmulAllReduceNormArgs> {
  public:
   // `matmuls` and `reductions`: of each tile.
-  MatmulAllReduceNormRunner(const BindContext& c, int64_t* done, fused::MatmulAllReduceNormArgs args,
-                            const std::vector<kernels::MatmulArgs>& matmuls, std::vector<Reduction> reductions, LiveRows rows)
-      : FusedRunner(c, comm::Collective::kAllReduce, done), reductions_(std::move(reductions)), rows_(std::move(rows)) {
+  MatmulAllReduceNormRunner(const BindContext& c, int64_t* done,
+                            fused::MatmulAllReduceNormArgs args,
+                            const std::vector<kernels::MatmulArgs>& matmuls,
+                            std::vector<Reduction> reductions, LiveRows rows)
+      : FusedRunner(c, comm::Collective::kAllReduce, done),
+        reductions_(std::move(reductions)),
+        rows_(std::move(rows)) {
     args_ = args;
     for (size_t t = 0; t < matmuls.size(); ++t) {
       reductions_[t].Point();
@@ -54,7 +58,8 @@ class MatmulAllReduceNormRunner final : public FusedRunner<fused::MatmulAllReduc
     args_.tile_count = static_cast<int>(tiles_.size());
   }
   int phases() const override { return fused::StagesOf(args_); }
-  Status RunAwaiting(const Live& live, const device::WaitSite& site, fused::TileTimes* times) override {
+  Status RunAwaiting(const Live& live, const device::WaitSite& site,
+                     fused::TileTimes* times) override {
     SetRows(live);
     fused::FusedWork work;
     WEFT_RETURN_IF_ERROR(fused::RunMatmulAllReduceNorm(args_, *flags_, site, &work, times));
@@ -82,14 +87,16 @@ class MatmulAllReduceNormRunner final : public FusedRunner<fused::MatmulAllReduc
 
 class MatmulReduceScatterRunner final : public FusedRunner<fused::MatmulReduceScatterArgs> {
  public:
-  MatmulReduceScatterRunner(const BindContext& c, int64_t* done, fused::MatmulReduceScatterArgs args, Reduction reduction)
+  MatmulReduceScatterRunner(const BindContext& c, int64_t* done,
+                            fused::MatmulReduceScatterArgs args, Reduction reduction)
       : FusedRunner(c, comm::Collective::kReduceScatter, done), reduction_(std::move(reduction)) {
     args_ = args;
     reduction_.Point();
     args_.reduce = reduction_.args;
   }
   int phases() const override { return fused::kScatterStages; }
-  Status RunAwaiting(const Live& live, const device::WaitSite& site, fused::TileTimes* times) override {
+  Status RunAwaiting(const Live& live, const device::WaitSite& site,
+                     fused::TileTimes* times) override {
     SetRows(live);
     fused::FusedWork work;
     WEFT_RETURN_IF_ERROR(fused::RunMatmulReduceScatter(args_, *flags_, site, &work, times));

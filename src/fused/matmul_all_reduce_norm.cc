@@ -17,9 +17,10 @@ using kernels::Slice;
 
 namespace {
 
-// A tile more takes its columns out of what is left to do after the last one, and costs about 0.7 us (the stream
-// of weights starts anew) and the preparation of the rows once more. One row of 1024 columns in two tiles leaves
-// 0.7 us behind the last tile where one leaves 1.9; of eight rows the second tile costs 4 % (docs/optimisations/22).
+// A tile more takes its columns out of what is left to do after the last one, and costs about 0.7
+// us (the stream of weights starts anew) and the preparation of the rows once more. One row of 1024
+// columns in two tiles leaves 0.7 us behind the last tile where one leaves 1.9; of eight rows the
+// second tile costs 4 % (docs/optimisations/22).
 constexpr int kTilesMost = 4;
 constexpr int64_t kColumnsLeast = 512;
 constexpr int64_t kTileColumns = 128;  // eight panels: the most that a matmul kernel takes at once
@@ -41,7 +42,8 @@ int64_t Multiply(const MatmulAllReduceNormArgs& a, int tile) {
 // The worker's own share of the rank's, of an exchange whose next phase peers wait for.
 int64_t FinishShare(const MatmulAllReduceNormArgs& a, int tile) {
   const ReduceArgs& reduce = a.tiles[tile].reduce;
-  return a.method->run(reduce, 0, kernels::SliceOf(a.method->units(reduce, 0), a.worker, a.workers));
+  return a.method->run(reduce, 0,
+                       kernels::SliceOf(a.method->units(reduce, 0), a.worker, a.workers));
 }
 
 // The last phase, for the rows that the worker goes on with.
@@ -53,7 +55,9 @@ int64_t Complete(const MatmulAllReduceNormArgs& a, int tile, int phase) {
   if (phase > 0) {
     // Units of this phase leave out those that the rank has finished itself.
     const Slice own = comm::OwnedUnits(reduce, Collective::kAllReduce, reduce.rank);
-    const auto without_own = [&](int64_t unit) { return unit - (std::clamp(unit, own.begin, own.end) - own.begin); };
+    const auto without_own = [&](int64_t unit) {
+      return unit - (std::clamp(unit, own.begin, own.end) - own.begin);
+    };
     units = {without_own(units.begin), without_own(units.end)};
   }
   const int64_t bytes = units.begin < units.end ? a.method->run(reduce, phase, units) : 0;
@@ -107,8 +111,8 @@ FusedWork RunStage(const MatmulAllReduceNormArgs& a, int stage) {
   return work;
 }
 
-Status RunMatmulAllReduceNorm(const MatmulAllReduceNormArgs& a, TileFlags& flags, const device::WaitSite& site,
-                              FusedWork* work, TileTimes* times) {
+Status RunMatmulAllReduceNorm(const MatmulAllReduceNormArgs& a, TileFlags& flags,
+                              const device::WaitSite& site, FusedWork* work, TileTimes* times) {
   const int who = flags.WorkerOf(a.rank, a.worker);
   uint64_t seen = flags.Raised(who);  // of every worker, at the start
   for (int t = 0; t < a.tile_count; ++t) {

@@ -1,12 +1,14 @@
-// y = round(Tree(roots of all ranks' x W^T) + bias); r' = round(r + y); n = rms_norm(r'), as one step.
+// y = round(Tree(roots of all ranks' x W^T) + bias); r' = round(r + y); n = rms_norm(r'), as one
+// step.
 //
-// The outputs are cut into tiles of columns. A worker multiplies its units of one tile after the other and
-// raises its flag after each; then it finishes the tiles, each as soon as all ranks' flags for it are up, so
-// what is late is the last tile alone and not the whole product. Adds and norms rows behind it: all of them
-// (`each`), or its share. Two-shot exchanges have one more flag, for the shares that ranks have finished.
-// The bits are those of matmul, all-reduce, add and norm as steps of their own: the kernels are the same.
-// Thread: every worker of every rank runs it once a step, in the same order of steps.
-// Source: article A, matmul_allreduce_add_rmsnorm; vllm-ascend csrc/mc2 of the same name.
+// The outputs are cut into tiles of columns. A worker multiplies its units of one tile after the
+// other and raises its flag after each; then it finishes the tiles, each as soon as all ranks'
+// flags for it are up, so what is late is the last tile alone and not the whole product. Adds and
+// norms rows behind it: all of them
+// (`each`), or its share. Two-shot exchanges have one more flag, for the shares that ranks have
+// finished. The bits are those of matmul, all-reduce, add and norm as steps of their own: the
+// kernels are the same. Thread: every worker of every rank runs it once a step, in the same order
+// of steps. Source: article A, matmul_allreduce_add_rmsnorm; vllm-ascend csrc/mc2 of the same name.
 #pragma once
 
 #include <string>
@@ -38,8 +40,8 @@ struct MatmulAllReduceNormArgs {
   std::byte* scratch = nullptr;
 };
 
-// Tiles of a step with at most so many rows, and the first column of each; the begin of the one after the last
-// is `cols`. Boundaries are groups of panels, alike on all ranks.
+// Tiles of a step with at most so many rows, and the first column of each; the begin of the one
+// after the last is `cols`. Boundaries are groups of panels, alike on all ranks.
 int TilesOf(int64_t rows, int64_t cols);
 int64_t TileBegin(int64_t cols, int tile, int tiles);
 
@@ -52,13 +54,13 @@ struct FusedWork {
 // "" or why a step of these shapes is left to the unfused chain.
 std::string RefuseMatmulAllReduceNorm(int64_t rows, int ranks);
 
-// With the stages of all ranks run one after the other nothing has to be waited for: the product, then each
-// phase of the exchange, the last one with add and norm.
+// With the stages of all ranks run one after the other nothing has to be waited for: the product,
+// then each phase of the exchange, the last one with add and norm.
 int StagesOf(const MatmulAllReduceNormArgs& args);
 FusedWork RunStage(const MatmulAllReduceNormArgs& args, int stage);
 
 // All stages, waiting for peers tile by tile. `times` may be nullptr.
-Status RunMatmulAllReduceNorm(const MatmulAllReduceNormArgs& args, TileFlags& flags, const device::WaitSite& site,
-                              FusedWork* work, TileTimes* times);
+Status RunMatmulAllReduceNorm(const MatmulAllReduceNormArgs& args, TileFlags& flags,
+                              const device::WaitSite& site, FusedWork* work, TileTimes* times);
 
 }  // namespace weft::fused

@@ -41,7 +41,8 @@ int64_t Multiply(const MatmulReduceScatterArgs& a, int owner) {
 }
 
 int64_t FinishOwn(const MatmulReduceScatterArgs& a) {
-  return a.method->run(a.reduce, 0, kernels::SliceOf(a.method->units(a.reduce, 0), a.worker, a.workers));
+  return a.method->run(a.reduce, 0,
+                       kernels::SliceOf(a.method->units(a.reduce, 0), a.worker, a.workers));
 }
 
 }  // namespace
@@ -55,12 +56,13 @@ std::string RefuseMatmulReduceScatter(int64_t rows, int ranks) {
 FusedWork RunStage(const MatmulReduceScatterArgs& a, int stage) {
   FusedWork work;
   if (stage == 1) work.bytes = FinishOwn(a);
-  for (int owner = 0; stage == 0 && owner < a.reduce.ranks; ++owner) work.units += Multiply(a, owner);
+  for (int owner = 0; stage == 0 && owner < a.reduce.ranks; ++owner)
+    work.units += Multiply(a, owner);
   return work;
 }
 
-Status RunMatmulReduceScatter(const MatmulReduceScatterArgs& a, TileFlags& flags, const device::WaitSite& site,
-                              FusedWork* work, TileTimes* times) {
+Status RunMatmulReduceScatter(const MatmulReduceScatterArgs& a, TileFlags& flags,
+                              const device::WaitSite& site, FusedWork* work, TileTimes* times) {
   const int ranks = a.reduce.ranks, me = a.reduce.rank;
   const int who = flags.WorkerOf(me, a.worker);
   const uint64_t before = flags.Raised(who);  // of every worker
@@ -70,7 +72,8 @@ Status RunMatmulReduceScatter(const MatmulReduceScatterArgs& a, TileFlags& flags
   }
   if (times != nullptr) times->multiplied_ns = SteadyNowNs();
   for (int rank = 0; rank < ranks; ++rank) {
-    WEFT_RETURN_IF_ERROR(flags.Await(who, rank, before + 1 + static_cast<uint64_t>(PlaceOf(me, rank, ranks)), site));
+    WEFT_RETURN_IF_ERROR(
+        flags.Await(who, rank, before + 1 + static_cast<uint64_t>(PlaceOf(me, rank, ranks)), site));
   }
   if (times != nullptr) times->seen_ns = SteadyNowNs();
   work->bytes += FinishOwn(a);

@@ -1,12 +1,12 @@
 // y = round(Tree(roots of all ranks' x W^T) + bias) for the rank's own rows, as one step.
 //
-// A tile is the rows of one owner. Rank r multiplies the rows of r + 1, r + 2, ... and its own last, raising
-// its flag after each; then it finishes its own rows once all ranks' flags for them are up. By then its peers
-// are past that tile, except the one behind it, and nobody waits for the rest of anybody's product.
-// The bits are those of matmul and reduce-scatter as steps of their own: the kernels are the same, and a
-// row's operations do not depend on its neighbours.
-// Thread: every worker of every rank runs it once a step, in the same order of steps.
-// Source: torch_npu's npu_mm_reduce_scatter_base, which FlashComm1 calls; the order of owners is ours.
+// A tile is the rows of one owner. Rank r multiplies the rows of r + 1, r + 2, ... and its own
+// last, raising its flag after each; then it finishes its own rows once all ranks' flags for them
+// are up. By then its peers are past that tile, except the one behind it, and nobody waits for the
+// rest of anybody's product. The bits are those of matmul and reduce-scatter as steps of their own:
+// the kernels are the same, and a row's operations do not depend on its neighbours. Thread: every
+// worker of every rank runs it once a step, in the same order of steps. Source: torch_npu's
+// npu_mm_reduce_scatter_base, which FlashComm1 calls; the order of owners is ours.
 #pragma once
 
 #include <string>
@@ -34,7 +34,7 @@ std::string RefuseMatmulReduceScatter(int64_t rows, int ranks);
 inline constexpr int kScatterStages = 2;
 FusedWork RunStage(const MatmulReduceScatterArgs& args, int stage);
 
-Status RunMatmulReduceScatter(const MatmulReduceScatterArgs& args, TileFlags& flags, const device::WaitSite& site,
-                              FusedWork* work, TileTimes* times);
+Status RunMatmulReduceScatter(const MatmulReduceScatterArgs& args, TileFlags& flags,
+                              const device::WaitSite& site, FusedWork* work, TileTimes* times);
 
 }  // namespace weft::fused

@@ -1,7 +1,6 @@
 #include "fused/tile_flags.h"
 
 #include <fmt/format.h>
-#include <immintrin.h>
 
 #include <algorithm>
 
@@ -9,7 +8,8 @@
 
 namespace weft::fused {
 
-TileFlags::TileFlags(Options options) : spin_ns_(options.spin_ns), abort_(options.abort != nullptr ? options.abort : &own_abort_) {
+TileFlags::TileFlags(Options options)
+    : spin_ns_(options.spin_ns), abort_(options.abort != nullptr ? options.abort : &own_abort_) {
   firsts_.push_back(0);
   for (int workers : options.workers) {
     WEFT_CHECK(workers >= 1, "a rank of {} workers", workers);
@@ -19,16 +19,16 @@ TileFlags::TileFlags(Options options) : spin_ns_(options.spin_ns), abort_(option
 }
 
 Status TileFlags::Await(int who, int rank, uint64_t count, const device::WaitSite& site) {
-  for (int i = 0; i < device::kFastPolls; ++i) {
-    if (Up(rank, count)) [[likely]] return {};
-    _mm_pause();
-  }
+  if (device::PassesSoon([&] { return Up(rank, count); })) return {};
   return device::WaitSlowly(
       [&] { return Up(rank, count); }, spin_ns_, *abort_, site, [&] { return NameOf(who); },
       [&] {
         int late = firsts_[rank];
-        while (late + 1 < firsts_[rank + 1] && lines_[late].raised.load(std::memory_order_acquire) >= count) ++late;
-        return fmt::format("tile {} of {}", lines_[late].raised.load(std::memory_order_acquire) + 1, NameOf(late));
+        while (late + 1 < firsts_[rank + 1] &&
+               lines_[late].raised.load(std::memory_order_acquire) >= count)
+          ++late;
+        return fmt::format("tile {} of {}", lines_[late].raised.load(std::memory_order_acquire) + 1,
+                           NameOf(late));
       });
 }
 
@@ -38,9 +38,11 @@ Status TileFlags::AwaitAll(int who, uint64_t count, const device::WaitSite& site
 }
 
 std::string TileFlags::NameOf(int who) const {
-  const int rank = static_cast<int>(std::upper_bound(firsts_.begin(), firsts_.end(), who) - firsts_.begin()) - 1;
+  const int rank =
+      static_cast<int>(std::upper_bound(firsts_.begin(), firsts_.end(), who) - firsts_.begin()) - 1;
   const bool alone = firsts_[rank + 1] - firsts_[rank] == 1;
-  return alone ? fmt::format("rank {}", rank) : fmt::format("worker {} of rank {}", who - firsts_[rank], rank);
+  return alone ? fmt::format("rank {}", rank)
+               : fmt::format("worker {} of rank {}", who - firsts_[rank], rank);
 }
 
 }  // namespace weft::fused

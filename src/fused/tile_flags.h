@@ -1,12 +1,12 @@
 // Who has finished which tile of a step: one counter a worker, in a cache line that its peers read.
 //
-// Every step raises each worker's counter by the same number of tiles, whether or not the worker had work in
-// them. So what a worker has to see is its own count at the step's start plus the tile's number: the counter
-// is tile and generation in one, nothing is reset between steps, and a worker that is a step ahead never
-// looks like one that is behind.
-// Thread: a worker raises its own counter alone and reads all. Ranks share memory.
-// Errors: kDeadline naming who waited for which tile of whom, or the abort's reason; the step has then ended
-// for all ranks and the flags must not be used again.
+// Every step raises each worker's counter by the same number of tiles, whether or not the worker
+// had work in them. So what a worker has to see is its own count at the step's start plus the
+// tile's number: the counter is tile and generation in one, nothing is reset between steps, and a
+// worker that is a step ahead never looks like one that is behind. Thread: a worker raises its own
+// counter alone and reads all. Ranks share memory. Errors: kDeadline naming who waited for which
+// tile of whom, or the abort's reason; the step has then ended for all ranks and the flags must not
+// be used again.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,9 @@ namespace weft::fused {
 class TileFlags {
  public:
   struct Options {
-    std::vector<int> workers;             // [ranks] of each rank
-    int64_t spin_ns = device::kSpinNs;    // 0: more workers than cores
-    device::AbortFlag* abort = nullptr;   // outlives the flags; nullptr: one of its own
+    std::vector<int> workers;            // [ranks] of each rank
+    int64_t spin_ns = device::kSpinNs;   // 0: more workers than cores
+    device::AbortFlag* abort = nullptr;  // outlives the flags; nullptr: one of its own
   };
   explicit TileFlags(Options options);
 

@@ -1,5 +1,6 @@
-// A row-parallel product over ranks with what follows it: the fused step's arguments, and the same work as
-// steps of their own with a meeting before each exchange. Shared by tests of fused and by its bench.
+// A row-parallel product over ranks with what follows it: the fused step's arguments, and the same
+// work as steps of their own with a meeting before each exchange. Shared by tests of fused and by
+// its bench.
 #pragma once
 
 #include <algorithm>
@@ -37,21 +38,27 @@ struct FusedShape {
   DType weight = DType::kBF16;  // block formats: int8 activations
   DType dtype = DType::kBF16;
   bool bias = true;
-  bool in_place = true;      // the residual is where it goes
-  bool each = false;         // workers do all rows for themselves
+  bool in_place = true;  // the residual is where it goes
+  bool each = false;     // workers do all rows for themselves
   std::string method = "direct";
-  bool reference = false;    // contracts as kernels
+  bool reference = false;  // contracts as kernels
   uint32_t seed = 1;
 };
 
 class FusedCase {
  public:
-  explicit FusedCase(const FusedShape& shape) : shape_(shape), random_(shape.seed), layout_(comm::MakeRootLayout(shape.leaves, shape.ranks)) {
+  explicit FusedCase(const FusedShape& shape)
+      : shape_(shape),
+        random_(shape.seed),
+        layout_(comm::MakeRootLayout(shape.leaves, shape.ranks)) {
     const int copies = shape.each ? shape.workers : 1;
-    const auto rows = kernels::testing::TestMatrix::RandomRows(shape.weight, shape.n, shape.leaves.size(), random_);
+    const auto rows = kernels::testing::TestMatrix::RandomRows(shape.weight, shape.n,
+                                                               shape.leaves.size(), random_);
     const std::vector<int64_t> n_starts{0, shape.n};
-    for (int64_t i = 0; i < shape.n; ++i) bias_.push_back(static_cast<float>(random_() % 1000) / 300.0f);
-    for (int64_t i = 0; i < shape.n; ++i) gain_.push_back(0.5f + static_cast<float>(random_() % 1000) / 1000.0f);
+    for (int64_t i = 0; i < shape.n; ++i)
+      bias_.push_back(static_cast<float>(random_() % 1000) / 300.0f);
+    for (int64_t i = 0; i < shape.n; ++i)
+      gain_.push_back(0.5f + static_cast<float>(random_() % 1000) / 1000.0f);
     residual_ = std::make_unique<Buffer>(Bytes());
     Fill(*residual_, shape.rows * shape.n, shape.dtype);
     for (int r = 0; r < shape.ranks; ++r) {
@@ -59,14 +66,17 @@ class FusedCase {
       const LeafRange own = shape.leaves.OwnedBy(r, shape.ranks);
       rank.merges = TreeMerges(shape.leaves.count(), own);
       if (!own.empty()) MakeProduct(rank, rows, n_starts, own);
-      rank.roots = std::make_unique<Buffer>(std::max<int64_t>(1, layout_.CountOf(r)) * shape.rows * shape.n * 4);
+      rank.roots = std::make_unique<Buffer>(std::max<int64_t>(1, layout_.CountOf(r)) * shape.rows *
+                                            shape.n * 4);
       for (int c = 0; c < copies; ++c) {
-        for (auto* list : {&rank.sums, &rank.residuals, &rank.normed}) list->push_back(std::make_unique<Buffer>(Bytes()));
+        for (auto* list : {&rank.sums, &rank.residuals, &rank.normed})
+          list->push_back(std::make_unique<Buffer>(Bytes()));
       }
     }
     const LeafTable lanes = LeafTable::Make(shape.n, 16);
     leaf_begin_.assign(lanes.starts().begin(), lanes.starts().end());
-    for (int i = 0; i <= shape.ranks; ++i) starts_.push_back(comm::OwnedBegin(shape.rows, i, shape.ranks));
+    for (int i = 0; i <= shape.ranks; ++i)
+      starts_.push_back(comm::OwnedBegin(shape.rows, i, shape.ranks));
     matmul_ = Chosen(kernels::MatmulKernels(), Widest());
     norm_ = Chosen(kernels::RmsNormKernels(), NormArgs(0, 0));
     finish_ = shape.reference ? kernels::FinishKernels().back() : kernels::FinishKernels().front();
@@ -89,13 +99,18 @@ class FusedCase {
         for (auto* list : {&rank->sums, &rank->normed, &rank->residuals}) {
           std::memset((*list)[c]->data(), 0xa5, static_cast<size_t>((*list)[c]->bytes()));
         }
-        if (shape_.in_place) std::memcpy(rank->residuals[c]->data(), residual_->data(), static_cast<size_t>(Bytes()));
+        if (shape_.in_place)
+          std::memcpy(rank->residuals[c]->data(), residual_->data(), static_cast<size_t>(Bytes()));
       }
     }
   }
 
-  MatmulAllReduceNormArgs NormStep(int rank, int worker) const { return norm_steps_[Index(rank, worker)]; }
-  MatmulReduceScatterArgs ScatterStep(int rank, int worker) const { return scatter_steps_[Index(rank, worker)]; }
+  MatmulAllReduceNormArgs NormStep(int rank, int worker) const {
+    return norm_steps_[Index(rank, worker)];
+  }
+  MatmulReduceScatterArgs ScatterStep(int rank, int worker) const {
+    return scatter_steps_[Index(rank, worker)];
+  }
 
   // The unfused chains; `meet` is a meeting of all workers of all ranks.
   template <typename Meet>
@@ -106,11 +121,16 @@ class FusedCase {
     for (int phase = 0; phase < all_reduce_->phases(reduce); ++phase) {
       meet();
       const int64_t units = all_reduce_->units(reduce, phase);
-      all_reduce_->run(reduce, phase, step.each ? Slice{0, units} : kernels::SliceOf(units, worker, shape_.workers));
+      all_reduce_->run(
+          reduce, phase,
+          step.each ? Slice{0, units} : kernels::SliceOf(units, worker, shape_.workers));
     }
     if (!step.each && shape_.workers > 1) meet();
-    const Slice rows = step.each ? Slice{0, shape_.rows} : kernels::SliceOf(shape_.rows, worker, shape_.workers);
-    if (!shape_.in_place) std::memcpy(Copy(rank, worker, ranks_[rank]->residuals).data(), residual_->data(), static_cast<size_t>(Bytes()));
+    const Slice rows =
+        step.each ? Slice{0, shape_.rows} : kernels::SliceOf(shape_.rows, worker, shape_.workers);
+    if (!shape_.in_place && (step.each || worker == 0))
+      std::memcpy(Copy(rank, worker, ranks_[rank]->residuals).data(), residual_->data(),
+                  static_cast<size_t>(Bytes()));
     if (!shape_.in_place && !step.each && shape_.workers > 1) meet();
     norm_->run(step.norm, rows, step.scratch);
   }
@@ -119,7 +139,8 @@ class FusedCase {
     Multiply(rank, worker);
     meet();
     const MatmulReduceScatterArgs& step = scatter_steps_[Index(rank, worker)];
-    step.method->run(step.reduce, 0, kernels::SliceOf(step.method->units(step.reduce, 0), worker, shape_.workers));
+    step.method->run(step.reduce, 0,
+                     kernels::SliceOf(step.method->units(step.reduce, 0), worker, shape_.workers));
   }
 
   // What all workers of all ranks have made, one after the other.
@@ -144,15 +165,23 @@ class FusedCase {
     std::vector<std::unique_ptr<kernels::testing::TestMatrix>> tiles;
     std::vector<uint8_t> merges;
     std::unique_ptr<Buffer> x, xq, roots;
-    MatmulArgs product;  // k_leaves == 0: none
+    MatmulArgs product;                                            // k_leaves == 0: none
     std::vector<std::unique_ptr<Buffer>> sums, residuals, normed;  // [copies]
   };
 
   int64_t Bytes() const { return BytesOf(shape_.dtype, shape_.rows * shape_.n); }
-  size_t Index(int rank, int worker) const { return static_cast<size_t>(rank * shape_.workers + worker); }
-  static std::string Text(const Buffer& b) { return {reinterpret_cast<const char*>(b.data()), static_cast<size_t>(b.bytes())}; }
-  const Buffer& Copy(int, int worker, const std::vector<std::unique_ptr<Buffer>>& list) const { return *list[shape_.each ? worker : 0]; }
-  View Rows(const Buffer& b) const { return {b.data(), shape_.rows, shape_.n, shape_.n, shape_.dtype}; }
+  size_t Index(int rank, int worker) const {
+    return static_cast<size_t>(rank * shape_.workers + worker);
+  }
+  static std::string Text(const Buffer& b) {
+    return {reinterpret_cast<const char*>(b.data()), static_cast<size_t>(b.bytes())};
+  }
+  const Buffer& Copy(int, int worker, const std::vector<std::unique_ptr<Buffer>>& list) const {
+    return *list[shape_.each ? worker : 0];
+  }
+  View Rows(const Buffer& b) const {
+    return {b.data(), shape_.rows, shape_.n, shape_.n, shape_.dtype};
+  }
 
   void Fill(const Buffer& b, int64_t count, DType dtype) {
     for (int64_t i = 0; i < count; ++i) {
@@ -162,13 +191,17 @@ class FusedCase {
     }
   }
 
-  void MakeProduct(Rank& rank, const std::vector<std::vector<std::byte>>& rows, const std::vector<int64_t>& n_starts, LeafRange own) {
+  void MakeProduct(Rank& rank, const std::vector<std::vector<std::byte>>& rows,
+                   const std::vector<int64_t>& n_starts, LeafRange own) {
     const auto starts = shape_.leaves.starts();
-    rank.matrix = std::make_unique<kernels::testing::TestMatrix>(shape_.weight, rows, n_starts, starts, own.begin, own.end);
+    rank.matrix = std::make_unique<kernels::testing::TestMatrix>(shape_.weight, rows, n_starts,
+                                                                 starts, own.begin, own.end);
     for (int t = 0; t < tile_count(); ++t) {
-      const int64_t begin = TileBegin(shape_.n, t, tile_count()), end = TileBegin(shape_.n, t + 1, tile_count());
+      const int64_t begin = TileBegin(shape_.n, t, tile_count()),
+                    end = TileBegin(shape_.n, t + 1, tile_count());
       const std::vector<std::vector<std::byte>> part(rows.begin() + begin, rows.begin() + end);
-      rank.tiles.push_back(std::make_unique<kernels::testing::TestMatrix>(shape_.weight, part, std::vector<int64_t>{0, end - begin}, starts, own.begin, own.end));
+      rank.tiles.push_back(std::make_unique<kernels::testing::TestMatrix>(
+          shape_.weight, part, std::vector<int64_t>{0, end - begin}, starts, own.begin, own.end));
     }
     MatmulArgs& a = rank.product;
     a.w = rank.matrix->packed();
@@ -197,7 +230,8 @@ class FusedCase {
   }
 
   template <typename Args>
-  const kernels::Kernel<Args>* Chosen(std::span<const kernels::Kernel<Args>* const> list, const Args& args) const {
+  const kernels::Kernel<Args>* Chosen(std::span<const kernels::Kernel<Args>* const> list,
+                                      const Args& args) const {
     return kernels::Choose(list, args, kernels::DetectIsa(), shape_.reference ? "ref" : "");
   }
 
@@ -217,11 +251,13 @@ class FusedCase {
   // Columns [begin, end) of all ranks' sums, as worker `worker` of `rank` sees them.
   ReduceArgs Reduction(int rank, int worker, int64_t begin, int64_t end, bool scatters) {
     auto& roots = pointers_.emplace_back(std::make_unique<std::vector<float*>>());
-    auto& strides = strides_.emplace_back(std::make_unique<std::vector<int64_t>>(layout_.count(), end - begin));
+    auto& strides =
+        strides_.emplace_back(std::make_unique<std::vector<int64_t>>(layout_.count(), end - begin));
     auto& ys = views_.emplace_back(std::make_unique<std::vector<View>>());
     for (int m = 0; m < shape_.ranks; ++m) {
       float* base = ranks_[m]->roots->as<float>() + layout_.CountOf(m) * shape_.rows * begin;
-      for (int i = 0; i < layout_.CountOf(m); ++i) roots->push_back(base + i * shape_.rows * (end - begin));
+      for (int i = 0; i < layout_.CountOf(m); ++i)
+        roots->push_back(base + i * shape_.rows * (end - begin));
       View y = Rows(Copy(m, worker, ranks_[m]->sums));
       y.data = static_cast<std::byte*>(y.data) + BytesOf(shape_.dtype, begin);
       y.cols = end - begin;
@@ -250,11 +286,15 @@ class FusedCase {
       rank.product.partials = rank.roots->as<float>();
       rank.product.partials_stride = shape_.rows * shape_.n;
       for (int w = 0; w < shape_.workers; ++w) {
-        const int64_t bytes = matmul_->scratch_bytes == nullptr || rank.product.w.k == 0 ? 0 : matmul_->scratch_bytes(rank.product);
+        const int64_t bytes = matmul_->scratch_bytes == nullptr || rank.product.w.k == 0
+                                  ? 0
+                                  : matmul_->scratch_bytes(rank.product);
         scratch_.push_back(std::make_unique<Buffer>(bytes + 64));
-        auto& tiles = tiles_.emplace_back(std::make_unique<std::vector<MatmulAllReduceNormArgs::Tile>>());
+        auto& tiles =
+            tiles_.emplace_back(std::make_unique<std::vector<MatmulAllReduceNormArgs::Tile>>());
         for (int t = 0; t < tile_count(); ++t) {
-          const int64_t begin = TileBegin(shape_.n, t, tile_count()), end = TileBegin(shape_.n, t + 1, tile_count());
+          const int64_t begin = TileBegin(shape_.n, t, tile_count()),
+                        end = TileBegin(shape_.n, t + 1, tile_count());
           MatmulArgs product = rank.product;
           if (product.w.k_leaves > 0) {
             product.w = rank.tiles[t]->packed();

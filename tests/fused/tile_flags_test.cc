@@ -16,9 +16,12 @@ std::unique_ptr<device::Team> MakeTeam(int workers) {
   return std::move(team).value();
 }
 
-device::WaitSite Soon() { return {.deadline_ns = SteadyNowNs() + 20 * kNsPerSecond, .step = 7, .what = "tiles"}; }
+device::WaitSite Soon() {
+  return {.deadline_ns = SteadyNowNs() + 20 * kNsPerSecond, .step = 7, .what = "tiles"};
+}
 
-// Many steps without a reset: what a tile's maker wrote is there, and a worker that is ahead harms nobody.
+// Many steps without a reset: what a tile's maker wrote is there, and a worker that is ahead harms
+// nobody.
 TEST(TileFlags, ShowWhatWasWrittenStepAfterStep) {
   constexpr int kWorkers = 4, kTiles = 3, kSteps = 300;
   TileFlags flags({.workers = {1, 2, 1}, .spin_ns = 0});
@@ -38,7 +41,8 @@ TEST(TileFlags, ShowWhatWasWrittenStepAfterStep) {
       for (int t = 0; t < kTiles; ++t) {
         statuses[who] = flags.AwaitAll(who, before + 1 + t, Soon());
         if (!statuses[who].ok()) return;
-        for (int peer = 0; peer < kWorkers; ++peer) wrong[who] += values[step % 2][peer][t] != step * kTiles + t;
+        for (int peer = 0; peer < kWorkers; ++peer)
+          wrong[who] += values[step % 2][peer][t] != step * kTiles + t;
       }
     }
   };
@@ -69,14 +73,16 @@ TEST(TileFlags, AStalledRankIsNamedAndEverybodyIsReleased) {
     flags.Raise(who);
     if (who == 2) return;  // worker 1 of rank 1: one tile and no more
     flags.Raise(who);
-    const device::WaitSite site{who == 0 ? start + 100 * kNsPerMs : device::kNoDeadline, 41, "matmul_all_reduce_norm"};
+    const device::WaitSite site{who == 0 ? start + 100 * kNsPerMs : device::kNoDeadline, 41,
+                                "matmul_all_reduce_norm"};
     statuses[who] = flags.AwaitAll(who, 2, site);
   };
   MakeTeam(4)->RunEach(job);
   EXPECT_LT(SteadyNowNs() - start, 5 * kNsPerSecond);
   for (const int who : {0, 1, 3}) {
     EXPECT_EQ(statuses[who].code(), StatusCode::kDeadline);
-    EXPECT_NE(statuses[who].message().find("rank 0 waited 0.1 s for tile 2 of worker 1 of rank 1 at step 41 (matmul_all_reduce_norm)"),
+    EXPECT_NE(statuses[who].message().find("rank 0 waited 0.1 s for tile 2 of worker 1 of rank 1 "
+                                           "at step 41 (matmul_all_reduce_norm)"),
               std::string::npos)
         << statuses[who].message();
   }

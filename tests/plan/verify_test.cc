@@ -364,6 +364,47 @@ bool CanGoWrong(const Plan& plan) {
   return false;
 }
 
+// A fused step meets in its middle: what peers read inside it is theirs until the next step that meets has got
+// so far, and no longer.
+TEST(VerifyPlan, KnowsTheMeetingInsideAFusedStep) {
+  CompileOptions options;
+  options.switches["fuse_matmul_all_reduce_norm"] = graph::Switch::kOn;
+  for (const int workers : {1, 3}) {
+    const Plan lawful = test::Compiled(test::DecoderBody({.layers = 3}), 2, Body(1), PlainTarget(workers), options);
+    std::vector<size_t> fused;
+    for (size_t s = 0; s < lawful.steps.size(); ++s) {
+      if (MeetsInside(lawful.graph.nodes[s])) fused.push_back(s);
+    }
+    ASSERT_EQ(fused.size(), 5u);
+    const auto roots = [&](size_t i) { return lawful.graph.nodes[fused[i]].out.back(); };
+    const auto at = [&](size_t i) { return lawful.layouts[roots(i)]; };
+    // Two steps' roots are apart, a third's stand where the first's stood.
+    EXPECT_NE(at(0).offset, at(1).offset);
+    EXPECT_EQ(at(0).region, Region::kRank) << "also where a worker keeps everything else";
+    EXPECT_EQ(at(0).offset, at(2).offset);
+    Plan overwritten = lawful;
+    overwritten.layouts[roots(1)].offset = at(0).offset;
+    EXPECT_NE(VerifyPlan(overwritten).message().find("may still be read"), std::string::npos);
+    Plan hidden = lawful;
+    hidden.layouts[roots(0)].region = Region::kWorker;
+    hidden.worker_arena_bytes = std::max(hidden.worker_arena_bytes, hidden.rank_arena_bytes);
+    EXPECT_EQ(VerifyLaw(hidden, Law::kRegions).message().substr(0, 2), "P4");
+    // The sums of an exchange of two phases are read by peers as well.
+    PlainTarget two_phases(workers);
+    two_phases.reduce_phases = 2;
+    const Plan shared = test::Compiled(test::DecoderBody({.layers = 3}), 2, Body(1), two_phases, options);
+    EXPECT_EQ(shared.layouts[shared.graph.nodes[fused[0]].out[2]].region, Region::kRank);
+    // Nothing waits at the start of a step for what only the middle of the step before has ordered.
+    if (workers == 1) continue;
+    Plan early = lawful;
+    const size_t next = fused[0] + 1;
+    ASSERT_EQ(std::count(early.graph.nodes[next].in.begin(), early.graph.nodes[next].in.end(), early.graph.nodes[fused[0]].out[1]), 1);
+    early.steps[fused[0]].split = Split::kUnits;
+    early.steps[next].wait = Wait::kNone;
+    EXPECT_EQ(VerifyLaw(early, Law::kWaits).message().substr(0, 2), "P2");
+  }
+}
+
 TEST(VerifyPlan, RefusesRandomWrongWaitsAndMemory) {
   int caught = 0, missed = 0, equivalents = 0, refused_equivalents = 0;
   std::map<std::string, int> by_kind, by_law;

@@ -1,7 +1,9 @@
-// fuse_matmul_all_reduce_norm: for few rows a row-parallel product, its exchange, the residual add and the norm
-// are one step, cut into tiles of columns.
-//   p = matmul(x, w); y = all_reduce(p); s, n = add_rms_norm(r, y)   ->   s, n = matmul_all_reduce_norm(x, w, r)
-// Law: the same ops on the same operands in the same order, one of which need not end before the next begins.
+// fuse_matmul_all_reduce_norm: for few rows a row-parallel product, its exchange, the residual add
+// and the norm are one step, cut into tiles of columns.
+//   p = matmul(x, w); y = all_reduce(p); s, n = add_rms_norm(r, y)   ->   s, n =
+//   matmul_all_reduce_norm(x, w, r)
+// Law: the same ops on the same operands in the same order, one of which need not end before the
+// next begins.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +16,11 @@ namespace {
 
 std::string Refuse(const PassContext& c) {
   if (c.ranks == 1) return "one rank has nothing to exchange";
-  if (c.of("fuse_matmul_all_reduce_norm") != Switch::kOn) return "no faster than its steps where it was measured";
+  if (c.of("fuse_matmul_all_reduce_norm") != Switch::kOn)
+    return "no faster than its steps where it was measured";
   if (!c.shared_memory) return "ranks are processes: a mirror of a window has no flags";
-  if (c.tokens_max > kFusedNormRowsMax) return fmt::format("rows {} > {}", c.tokens_max, kFusedNormRowsMax);
+  if (c.tokens_max > kFusedNormRowsMax)
+    return fmt::format("rows {} > {}", c.tokens_max, kFusedNormRowsMax);
   return "";
 }
 
@@ -28,7 +32,9 @@ int Run(Graph& g, const PassContext&) {
     if (norm.op != Op::kAddRmsNorm) continue;
     const ValueId y = norm.in[1];
     const int exchange = uses.ProducerOf(y);
-    if (exchange < 0 || g.nodes[exchange].op != Op::kAllReduce || uses.ReadersOf(y).size() != 1 || norm.in[0] == y) continue;
+    if (exchange < 0 || g.nodes[exchange].op != Op::kAllReduce || uses.ReadersOf(y).size() != 1 ||
+        norm.in[0] == y)
+      continue;
     if (std::count(g.outputs.begin(), g.outputs.end(), y) > 0) continue;
     const int product = ProductOf(g, uses, g.nodes[exchange]);
     if (product < 0) continue;
@@ -43,8 +49,8 @@ int Run(Graph& g, const PassContext&) {
 }  // namespace
 
 extern const Pass kFuseMatmulAllReduceNorm;
-const Pass kFuseMatmulAllReduceNorm{"fuse_matmul_all_reduce_norm", Numerics::kExact,
-                                    "few rows: product, all-reduce, residual add and norm in one step, by tiles",
-                                    Refuse, Run};
+const Pass kFuseMatmulAllReduceNorm{
+    "fuse_matmul_all_reduce_norm", Numerics::kExact,
+    "few rows: product, all-reduce, residual add and norm in one step, by tiles", Refuse, Run};
 
 }  // namespace weft::graph

@@ -1,5 +1,5 @@
-// fuse_matmul_reduce_scatter: for many rows a row-parallel product and its scatter are one step, cut into the
-// rows of each owner.
+// fuse_matmul_reduce_scatter: for many rows a row-parallel product and its scatter are one step,
+// cut into the rows of each owner.
 //   p = matmul(x, w); y = reduce_scatter(p)   ->   y = matmul_reduce_scatter(x, w)
 // Law: the same ops on the same operands; an owner need not wait for rows that are not his.
 #include <fmt/format.h>
@@ -12,9 +12,11 @@ namespace {
 
 std::string Refuse(const PassContext& c) {
   if (c.ranks == 1) return "one rank has nothing to exchange";
-  if (c.of("fuse_matmul_reduce_scatter") != Switch::kOn) return "no faster than its steps where it was measured";
+  if (c.of("fuse_matmul_reduce_scatter") != Switch::kOn)
+    return "no faster than its steps where it was measured";
   if (!c.shared_memory) return "ranks are processes: a mirror of a window has no flags";
-  if (c.tokens_max < kFusedScatterRowsMin) return fmt::format("rows {} < {}", c.tokens_max, kFusedScatterRowsMin);
+  if (c.tokens_max < kFusedScatterRowsMin)
+    return fmt::format("rows {} < {}", c.tokens_max, kFusedScatterRowsMin);
   return "";
 }
 
@@ -37,7 +39,8 @@ int Run(Graph& g, const PassContext&) {
 }  // namespace
 
 extern const Pass kFuseMatmulReduceScatter;
-const Pass kFuseMatmulReduceScatter{"fuse_matmul_reduce_scatter", Numerics::kExact,
-                                    "many rows: a rank finishes its rows while its peers multiply theirs", Refuse, Run};
+const Pass kFuseMatmulReduceScatter{
+    "fuse_matmul_reduce_scatter", Numerics::kExact,
+    "many rows: a rank finishes its rows while its peers multiply theirs", Refuse, Run};
 
 }  // namespace weft::graph

@@ -1,4 +1,5 @@
-// Covers src/graph/passes/fuse_matmul_all_reduce_norm.cc src/graph/passes/fuse_matmul_reduce_scatter.cc
+// Covers src/graph/passes/fuse_matmul_all_reduce_norm.cc
+// src/graph/passes/fuse_matmul_reduce_scatter.cc
 #include <gtest/gtest.h>
 
 #include "graph/meaning.h"
@@ -15,17 +16,20 @@ constexpr const char* kNorm = "fuse_matmul_all_reduce_norm";
 constexpr const char* kScatter = "fuse_matmul_reduce_scatter";
 
 int Count(const Graph& g, Op op) {
-  return static_cast<int>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
+  return static_cast<int>(
+      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
 }
 
-PassRun RunOn(const Graph& placed, int64_t rows, std::map<std::string, Switch, std::less<>> switches) {
+PassRun RunOn(const Graph& placed, int64_t rows,
+              std::map<std::string, Switch, std::less<>> switches) {
   auto run = RunPasses(placed, {placed.mesh.ranks(), rows, std::move(switches)}, false);
   EXPECT_TRUE(run.ok()) << run.status().message();
   return std::move(run).value();
 }
 
 const PassReport& ReportOf(const PassRun& run, std::string_view name) {
-  return *std::find_if(run.reports.begin(), run.reports.end(), [&](const PassReport& r) { return r.name == name; });
+  return *std::find_if(run.reports.begin(), run.reports.end(),
+                       [&](const PassReport& r) { return r.name == name; });
 }
 
 TEST(FusedExchanges, GiveTheBitsOfTheirSteps) {
@@ -35,7 +39,8 @@ TEST(FusedExchanges, GiveTheBitsOfTheirSteps) {
       const auto expected = test::Interpreter(placed).Run();
       ASSERT_TRUE(expected.ok());
       const PassRun norm = RunOn(placed, 1, {{kNorm, Switch::kOn}});
-      const PassRun scatter = RunOn(placed, kFusedScatterRowsMin, {{kScatter, Switch::kOn}, {"sequence_parallel", Switch::kOn}});
+      const PassRun scatter = RunOn(placed, kFusedScatterRowsMin,
+                                    {{kScatter, Switch::kOn}, {"sequence_parallel", Switch::kOn}});
       EXPECT_GT(ReportOf(norm, kNorm).rewrites, 0);
       EXPECT_GT(ReportOf(scatter, kScatter).rewrites, 0);
       for (const PassRun* run : {&norm, &scatter}) {
@@ -59,21 +64,25 @@ TEST(FusedExchanges, TakeTheWholeChain) {
   for (const Node& node : run.graph.nodes) {
     if (node.op != Op::kMatmulAllReduceNorm) continue;
     const FusedChain chain = ChainOf(node);
-    EXPECT_EQ(chain.exchange.in.size(), node.layer.ends_with("attn") ? 2u : 1u) << "the bias is added once, by the owner";
+    EXPECT_EQ(chain.exchange.in.size(), node.layer.ends_with("attn") ? 2u : 1u)
+        << "the bias is added once, by the owner";
     EXPECT_TRUE(MakesRoots(node, chain.matmul.out[0]));
     EXPECT_EQ(chain.norm.Int("groups"), 1);
   }
 }
 
 TEST(FusedExchanges, SayWhyTheyRefuse) {
-  const Graph one = test::Placed(test::DecoderBody({}), 1), two = test::Placed(test::DecoderBody({}), 2);
+  const Graph one = test::Placed(test::DecoderBody({}), 1),
+              two = test::Placed(test::DecoderBody({}), 2);
   const auto why = [](const PassRun& run, const char* pass) { return ReportOf(run, pass).refusal; };
-  const std::map<std::string, Switch, std::less<>> on{{kNorm, Switch::kOn}, {kScatter, Switch::kOn}};
+  const std::map<std::string, Switch, std::less<>> on{{kNorm, Switch::kOn},
+                                                      {kScatter, Switch::kOn}};
   EXPECT_EQ(why(RunOn(one, 1, on), kNorm), "one rank has nothing to exchange");
   EXPECT_EQ(why(RunOn(two, kFusedNormRowsMax + 1, on), kNorm), "rows 41 > 40");
   EXPECT_EQ(why(RunOn(two, kFusedNormRowsMax, on), kNorm), "");
   EXPECT_EQ(why(RunOn(two, kFusedScatterRowsMin - 1, on), kScatter), "rows 127 < 128");
-  EXPECT_EQ(why(RunOn(two, kFusedScatterRowsMin, on), kScatter), "nothing to rewrite") << "plain: nothing is scattered";
+  EXPECT_EQ(why(RunOn(two, kFusedScatterRowsMin, on), kScatter), "nothing to rewrite")
+      << "plain: nothing is scattered";
   EXPECT_EQ(why(RunOn(two, 1, {}), kNorm), "no faster than its steps where it was measured");
   PassContext processes{2, 1, on};
   processes.shared_memory = false;
@@ -85,7 +94,8 @@ TEST(FusedExchanges, SayWhyTheyRefuse) {
 // A sum that something else reads too, or an exchange of some of the ranks, stays what it is.
 TEST(FusedExchanges, LeaveWhatOthersRead) {
   Graph g = test::Placed(test::DecoderBody({}), 2);
-  const auto reduce = std::find_if(g.nodes.begin(), g.nodes.end(), [](const Node& n) { return n.op == Op::kAllReduce; });
+  const auto reduce = std::find_if(g.nodes.begin(), g.nodes.end(),
+                                   [](const Node& n) { return n.op == Op::kAllReduce; });
   g.outputs.push_back(reduce->out[0]);
   const PassRun all = RunOn(test::Placed(test::DecoderBody({}), 2), 1, {{kNorm, Switch::kOn}});
   const PassRun run = RunOn(g, 1, {{kNorm, Switch::kOn}});
