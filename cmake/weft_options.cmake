@@ -10,6 +10,8 @@ target_compile_options(weft_options INTERFACE
   -fstack-protector-strong)
 target_include_directories(weft_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
 if(WEFT_SANITIZE)
-  target_compile_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer)
+  # A finding ends the program, or a test would print it and pass.
+  target_compile_options(weft_options INTERFACE
+    -fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(weft_options INTERFACE -fsanitize=${WEFT_SANITIZE})
 endif()

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/job.h"
 #include "cli/load.h"
 #include "cli/schedule_bytes.h"
 #include "cli/schedule_report.h"
@@ -297,6 +298,7 @@ class SchedulesBench {
 Status Run(SchedulesFlags& f) {
   if (f.model.reference) return Status::Invalid("--reference walks all ranks on one thread: its times tell nothing");
   if (f.model.tensor_parallel_size < 2) return Status::Invalid("--tensor-parallel-size {}: schedules need at least 2 ranks", f.model.tensor_parallel_size);
+  WEFT_RETURN_IF_ERROR(RefuseJob("weft bench schedules"));
   if (f.model.schedule.schedule) return Status::Invalid("--schedule {}: all are measured; --schedules names some of them", *f.model.schedule.schedule);
   if (!f.traces.empty() && !std::filesystem::is_directory(f.traces)) return Status::Invalid("--traces {}: no such directory", f.traces);
   const std::unique_ptr<LogSink> log = MakeLog(true);

@@ -33,6 +33,11 @@ bool HasMpi() {
 #endif
 }
 
+Status RefuseJob(std::string_view command) {
+  if (!StartedAsRank()) return Status::Ok();
+  return Status::Unsupported("{} runs in one process; start it without mpirun", command);
+}
+
 Result<Job> Job::Join(ModelFlags* flags, LogSink* log) {
   Job job;
   if (!StartedAsRank()) return job;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "base/log.h"
 #include "cli/options.h"
@@ -16,6 +17,9 @@ namespace weft::cli {
 
 // Whether this weft was built with -DWEFT_MPI=ON.
 bool HasMpi();
+
+// For a command that has no ranks in other processes. Errors: kUnsupported naming it, if started as one.
+Status RefuseJob(std::string_view command);
 
 class Job {
  public:

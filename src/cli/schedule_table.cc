@@ -35,7 +35,7 @@ constexpr ScheduleNote kNotes[] = {
   {'a', "In the tree from 0.18 to 0.26rc, where its patterns match no graph (#12772), so it changes nothing; 1000 rows for a dense model whatever the user says (#12760), 1 with experts; repaired 2026-08-03, deleted 2026-08-21. Here: --sp-min-token-num, and the number of rewrites is told."},
   {'b', "Dense: above 1000 rows of a step, fixed; 0.11 to 0.26rc, deleted 2026-08-21. Here: --fc1-min-token-num."},
   {'c', "At every size of a step; 0.13 to 0.24rc, deleted 2026-07-18. Refused with kv_role kv_consumer and kv_both; a warning without --kv-transfer-config and without FlashComm1. The size must divide the ranks and be below them. Here: --fc2-min-token-num; the roles are a notice."},
-  {'d', "Only with kv_role kv_producer, and beside FlashComm2 only [\"o_proj\"]; 0.13 to 0.23, deleted 2026-07-15. Here: the role is a notice."},
+  {'d', "Only with kv_role kv_producer, and beside FlashComm2 only [\"o_proj\"]; 0.13 to 0.23, deleted 2026-07-15. Here: the role is a notice; where ranks share memory every weight exists once and is read in place, so it is accepted and told that nothing is left to do."},
   {'e', "Refused without --enable-expert-parallel; then for any number of rows. Gathers hidden states and router logits."},
   {'f', "Gathers q_c and kv behind the norm of the latent: 2112 of 7168 columns for DeepSeek-V3; a fused decode path of 0.23 gathers in front of it. By law the gather sinks there on its own."},
   {'g', "Since #7486 (2026-03-25)."},

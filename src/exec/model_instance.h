@@ -116,6 +116,8 @@ class ModelInstance {
   Status Load(const io::Checkpoint& checkpoint, ExecConfig config, LogSink* log);
   Status AssignWorkers(int* cores);
   Status MakeFabric();
+  // Loading may take its time on one rank, and all others wait for it.
+  static device::WaitSite StartSite(const char* what);
   // What ranks in processes of their own must have in common; nothing for others.
   Status AgreeOnModel(const io::Checkpoint& checkpoint);
   Status AgreeOnPlans();

@@ -1,6 +1,6 @@
 // Ranks that are processes, over links between threads: every rank loads its own leaves, holds mirrors
 // of its peers, follows rank 0, and the bits are those of ranks in one process.
-// Covers src/exec/rank_executor.cc src/exec/model_instance.cc
+// Covers src/exec/model_instance_job.cc src/exec/rank_executor.cc
 #include <gmock/gmock.h>
 
 #include <atomic>
