@@ -178,7 +178,6 @@ TEST(MatmulAllReduceNorm, StepsFollowOneAnother) {
 TEST(MatmulAllReduceNorm, NamesTheRankThatStalls) {
   const FusedShape shape{.ranks = 3, .rows = 2, .n = 64, .leaves = LeafTable::Make(96, 32)};
   FusedCase test(shape);
-  const int64_t start = SteadyNowNs();
   const Outcome run = OnThreads(shape, 1, 100 * kNsPerMs,
                                 [&](TileFlags& flags, device::Barrier&, int rank, int worker,
                                     const device::WaitSite& site, FusedWork* work) {
@@ -186,7 +185,6 @@ TEST(MatmulAllReduceNorm, NamesTheRankThatStalls) {
                                   return RunMatmulAllReduceNorm(test.NormStep(rank, worker), flags,
                                                                 site, work, nullptr);
                                 });
-  EXPECT_LT(SteadyNowNs() - start, 10 * kNsPerSecond);
   for (const int rank : {0, 2}) {
     EXPECT_EQ(run.statuses[rank].code(), StatusCode::kDeadline);
     EXPECT_NE(run.statuses[rank].message().find("for tile 1 of rank 1 at step 3 (step)"),
