@@ -31,13 +31,19 @@ bool MayUseTiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+// Clang's builtin does not know it by name.
+bool HasF16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & (1u << 29)) != 0;
+}
+
 }  // namespace
 
 // The builtins look at XCR0 too, so a set bit means that the operating system saves the registers.
 Isa DetectIsa() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
-      !__builtin_cpu_supports("f16c") || !__builtin_cpu_supports("bmi2")) {
+      !__builtin_cpu_supports("bmi2") || !HasF16c()) {
     return Isa::kPortable;
   }
 #ifdef WEFT_GENERIC
