@@ -11,6 +11,7 @@
 #include "fused/matmul_reduce_scatter.h"
 #include "plan/local_rows.h"
 #include "plan/plan.h"
+#include "plan/wire_bytes.h"
 
 namespace weft::exec {
 
@@ -121,7 +122,7 @@ using ReduceMethods = std::span<const comm::Method<comm::ReduceArgs>* const>;
 plan::Choice ChooseReduce(const CpuTargetOptions& options, ReduceMethods list, const Graph& g, const Node& node, int32_t rows_max) {
   const int64_t rows = plan::RowCapacity(g, node.in[0], rows_max);
   const int ranks = GroupSizeOf(g, node);
-  const plan::KLeaves leaves = plan::LeavesOf(g, g.nodes[g.ProducerOf(node.in[0])].in[1], 0);
+  const plan::KLeaves leaves = plan::LeavesOf(g, plan::ReducedWeight(g, node.in[0]), 0);
   const comm::RootLayout roots = comm::MakeRootLayout(leaves.table == nullptr ? LeafTable::Whole(1) : *leaves.table, ranks);
   comm::ReduceArgs args;
   args.ranks = ranks;

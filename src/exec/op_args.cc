@@ -34,7 +34,7 @@ kernels::MatmulArgs MatmulShape(const Graph& g, const Node& node, int64_t rows, 
   const plan::KLeaves leaves = plan::LeavesOf(g, operands.weights[0], rank);
   args.w.k_leaves = leaves.range.size();
   args.finish = !node.Has("roots");
-  args.roots = leaves.table == nullptr ? 1 : static_cast<int>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
+  args.roots = plan::RootsOf(g, operands.weights[0], rank);
   args.y = View{nullptr, rows, args.w.n, args.w.n, g.value(node.out[0]).dtype};
   return args;
 }

@@ -116,6 +116,12 @@ LeafRange LeavesOf(const Graph& g, const Value& v, int dim, int rank) {
   return OwnedLeaves(g.tables, d.table, place.index, place.count);
 }
 
+int64_t BytesOfRow(const Value& v, int64_t width) {
+  if (v.pairs) return width * 12;
+  if (v.int8_rows) return width + width / 32 * 8;
+  return width * FactsOf(v.dtype).block_bytes;
+}
+
 std::vector<int> GroupOf(const Graph& g, const Node& node, int rank) {
   return g.mesh.GroupOf(rank, AxesOf(g, node));
 }

@@ -116,6 +116,9 @@ class Uses {
 // it has a leaf table (all of either if the placement does not cut it). REQUIRES: a contiguous cut.
 ElementRange ElementsOf(const Graph& graph, const Value& value, int dim, int rank);
 LeafRange LeavesOf(const Graph& graph, const Value& value, int dim, int rank);
+// Bytes of `width` elements of a row, as they lie in memory and cross between ranks: a pair takes 12,
+// quantised rows have a scale and a sum per 32 elements of one byte.
+int64_t BytesOfRow(const Value& value, int64_t width);
 // The ranks that an exchange is among, seen from `rank`, in order of place; only itself for other ops.
 std::vector<int> GroupOf(const Graph& graph, const Node& node, int rank);
 // Ranks in such a group.

@@ -41,20 +41,12 @@ int InPlaceOperand(Op op) {
 
 int64_t BytesOfValue(const Graph& g, ValueId id, int64_t rows_max, int rank) {
   const Value& v = g.value(id);
-  const int64_t rows = RowCapacity(g, id, rows_max);
-  const int64_t width = LocalWidth(g, v, rank);
-  if (v.pairs) return rows * 12;
-  if (v.int8_rows) return rows * (width + width / 32 * 8);
-  return rows * width * FactsOf(v.dtype).block_bytes;
+  return RowCapacity(g, id, rows_max) * BytesOfRow(v, LocalWidth(g, v, rank));
 }
 
-// Roots that a matmul leaves of every sum on a rank: 1 where K is whole.
-int64_t RootsOf(const Graph& g, const Node& matmul, ValueId id, int rank) {
-  if (!MakesRoots(matmul, id)) return 1;
-  const KLeaves k = LeavesOf(g, matmul.in[1], rank);
-  if (k.table == nullptr) return 1;
-  const auto subtrees = MaximalSubtrees(k.table->count(), k.range);
-  return std::max<int64_t>(1, static_cast<int64_t>(subtrees.size()));
+// Planes that a node makes of a value: one for each root.
+int64_t PlanesOf(const Graph& g, const Node& maker, ValueId id, int rank) {
+  return MakesRoots(maker, id) ? std::max(1, RootsOf(g, maker.in[1], rank)) : 1;
 }
 
 class Arena {
@@ -189,7 +181,7 @@ class Arena {
     for (int r = 0; r < g_.mesh.ranks(); ++r) {
       int64_t bytes = 0;
       for (ValueId id : block.group) {
-        bytes += BytesOfValue(g_, id, plan_.bucket.rows_max, r) * RootsOf(g_, NodeAt(s), id, r);
+        bytes += BytesOfValue(g_, id, plan_.bucket.rows_max, r) * PlanesOf(g_, NodeAt(s), id, r);
       }
       block.bytes = std::max(block.bytes, bytes);
     }

@@ -45,6 +45,11 @@ KLeaves LeavesOf(const Graph& g, ValueId weight, int rank) {
   return {&g.tables[w.dims[1].table].leaves, graph::LeavesOf(g, w, 1, rank)};
 }
 
+int RootsOf(const Graph& g, ValueId weight, int rank) {
+  const KLeaves k = LeavesOf(g, weight, rank);
+  return k.table == nullptr ? 1 : static_cast<int>(MaximalSubtrees(k.table->count(), k.range).size());
+}
+
 namespace {
 
 int64_t ElementBytes(const Value& v) {
@@ -93,7 +98,8 @@ Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
   }
   if (IsExchange(node.op)) {
     if (node.op == Op::kAllReduce || node.op == Op::kReduceScatter) {
-      for (int r = 0; r < ranks; ++r) step->partials = std::max(step->partials, RootsOnRank(g, node.in[0], r));
+      const ValueId weight = ReducedWeight(g, node.in[0]);
+      for (int r = 0; r < ranks; ++r) step->partials = std::max(step->partials, RootsOf(g, weight, r));
     }
     // Of uneven rows the average, rounded up; WireBytes() is exact.
     cost.row_wire_bytes = (DirectWireBytes(g, node, rows_max) + rows_max - 1) / rows_max;

@@ -40,9 +40,7 @@ double WalkNs(const Plan& plan, const Node& node, const CostTable& costs, int64_
     for (ValueId id : *ids) {
       const Value& v = g.value(id);
       if (v.kind != graph::ValueKind::kTemp || v.dims.size() < 2) continue;
-      const int64_t width = ElementsOf(g, v, 1, rank).size();
-      const int64_t row = v.int8_rows ? width + width / 32 * 8 : width * FactsOf(v.dtype).block_bytes;
-      bytes += static_cast<double>(row * LocalRows(g, v, rank).Count(rows));
+      bytes += static_cast<double>(BytesOfRow(v, LocalWidth(g, v, rank)) * LocalRows(g, v, rank).Count(rows));
     }
   }
   return bytes / 1024 * costs.walk_kib_ns / (each ? 1 : plan.workers_per_rank);

@@ -102,6 +102,8 @@ struct KLeaves {
   LeafRange range;
 };
 KLeaves LeavesOf(const graph::Graph& graph, graph::ValueId weight, int rank);
+// Roots of maximal subtrees that the rank hands on of each sum over K: 1 where K is whole, 0 if it owns no leaf.
+int RootsOf(const graph::Graph& graph, graph::ValueId weight, int rank);
 
 struct CompileOptions {
   bool eager = false;  // no pass, no chaining

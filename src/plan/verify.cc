@@ -157,16 +157,10 @@ class Checker {
       int64_t bytes = 0;
       for (ValueId id : group) {
         const Value& v = g_.value(id);
-        const int64_t width = LocalWidth(g_, v, r);
-        int64_t row = v.pairs       ? 12
-                      : v.int8_rows ? width + width / 32 * 8
-                                    : width * FactsOf(v.dtype).block_bytes;
+        int64_t row = BytesOfRow(v, LocalWidth(g_, v, r));
         const int maker = uses_.ProducerOf(id);
         if (maker >= 0 && MakesRoots(g_.nodes[maker], id)) {
-          const KLeaves k = LeavesOf(g_, g_.nodes[maker].in[1], r);
-          if (k.table != nullptr)
-            row *= std::max<int64_t>(
-                1, static_cast<int64_t>(MaximalSubtrees(k.table->count(), k.range).size()));
+          row *= std::max(1, RootsOf(g_, g_.nodes[maker].in[1], r));
         }
         bytes += row * RowCapacity(g_, id, p_.bucket.rows_max);
       }

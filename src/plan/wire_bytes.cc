@@ -24,11 +24,6 @@ int64_t Overlap(const LocalRows& a, const LocalRows& b, int64_t rows) {
   return count;
 }
 
-// Of elements that cross: quantised rows carry a scale and a sum per 32.
-int64_t BytesOfElements(const Value& v, int64_t n) {
-  return v.int8_rows ? n + n / 32 * 8 : n * FactsOf(v.dtype).block_bytes;
-}
-
 int64_t Columns(const Graph& g, const Value& from, int peer, const Value& to, int rank) {
   if (from.dims.size() < 2) return 1;
   const graph::ElementRange a = ElementsOf(g, from, 1, peer), b = ElementsOf(g, to, 1, rank);
@@ -37,34 +32,29 @@ int64_t Columns(const Graph& g, const Value& from, int peer, const Value& to, in
 
 }  // namespace
 
-int RootsOnRank(const Graph& g, ValueId roots, int rank) {
+ValueId ReducedWeight(const Graph& g, ValueId roots) {
   const int producer = g.ProducerOf(roots);
   WEFT_CHECK(producer >= 0 && MakesRoots(g.nodes[producer], roots), "{} is no matmul's", g.value(roots).name);
-  const KLeaves leaves = LeavesOf(g, g.nodes[producer].in[1], rank);
-  if (leaves.table == nullptr) return 1;
-  return static_cast<int>(MaximalSubtrees(leaves.table->count(), leaves.range).size());
+  return g.nodes[producer].in[1];
 }
 
 int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
   if (IsFused(node.op)) return DirectWireBytes(g, ChainOf(node).exchange, rows);
   if (!IsExchange(node.op)) return 0;
   const Value &x = g.value(node.in[0]), &y = g.value(node.out[0]);
+  const bool reduces = node.op == Op::kAllReduce || node.op == Op::kReduceScatter;
+  const ValueId weight = reduces ? ReducedWeight(g, node.in[0]) : graph::kNoValue;
   int64_t bytes = 0;
   for (int rank = 0; rank < g.mesh.ranks(); ++rank) {
     const LocalRows mine(g, y, rank);
     for (int peer : GroupOf(g, node, rank)) {
       if (peer == rank) continue;
-      switch (node.op) {
-        case Op::kAllReduce:
-        case Op::kReduceScatter:
-          bytes += mine.Count(rows) * RootsOnRank(g, node.in[0], peer) * y.dims[1].n * 4;
-          break;
-        case Op::kPairMax:
-          bytes += rows * 12;
-          break;
-        default:
-          bytes += Overlap(mine, LocalRows(g, x, peer), rows) * BytesOfElements(x, Columns(g, x, peer, y, rank));
-          break;
+      if (reduces) {
+        bytes += mine.Count(rows) * RootsOf(g, weight, peer) * y.dims[1].n * 4;
+      } else if (node.op == Op::kPairMax) {
+        bytes += rows * BytesOfRow(x, 1);
+      } else {
+        bytes += Overlap(mine, LocalRows(g, x, peer), rows) * BytesOfRow(x, Columns(g, x, peer, y, rank));
       }
     }
   }

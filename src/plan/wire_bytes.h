@@ -18,7 +18,7 @@ int64_t WireBytes(const Plan& plan, const Step& step, int64_t rows);
 // the value's own bytes where it moves.
 int64_t DirectWireBytes(const graph::Graph& graph, const graph::Node& node, int64_t rows);
 
-// Roots of maximal subtrees that a rank hands on of each sum: 0 if it owns no leaf.
-int RootsOnRank(const graph::Graph& graph, graph::ValueId roots, int rank);
+// The weight of the product whose roots these are. A walk over all nodes.
+graph::ValueId ReducedWeight(const graph::Graph& graph, graph::ValueId roots);
 
 }  // namespace weft::plan

@@ -10,25 +10,19 @@
 #include <sstream>
 
 #include "base/json.h"
+#include "support/command_outcome.h"
 
 namespace weft::cli {
 namespace {
 
 constexpr const char* kModel = " --model " WEFT_TESTS_DIR "/models/data/llama_tied_4h2_bf16";
 
-struct Outcome {
-  int code;
-  std::string out, err;
-};
+using Outcome = test::CommandOutcome;
 Outcome RunLatency(const std::string& arguments) {
   CLI::App app;
   const Command run = AddBenchLatency(app);
   app.parse(arguments + kModel);
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int code = run();
-  std::string out = testing::internal::GetCapturedStdout();
-  return {code, std::move(out), testing::internal::GetCapturedStderr()};
+  return test::OutcomeOf(run);
 }
 
 TEST(BenchLatency, TellsEachBucketAsJson) {

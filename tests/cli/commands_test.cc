@@ -18,29 +18,21 @@
 #include "base/json.h"
 #include "cli/machine_limits.h"
 #include "cli/version.h"
+#include "support/command_outcome.h"
 
 namespace weft::cli {
 namespace {
 
 const std::string kModel = std::string(WEFT_TESTS_DIR) + "/models/data/llama_untied_9h3_f32";
 
-struct Outcome {
-  int code = -1;
-  std::string out, err;
-};
+using Outcome = test::CommandOutcome;
 
 Outcome Do(Command (*add)(CLI::App&), std::vector<std::string> words) {
   CLI::App app("", "weft");
   const Command command = add(app);
   std::reverse(words.begin(), words.end());
   app.parse(words);
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  Outcome outcome;
-  outcome.code = command();
-  outcome.out = testing::internal::GetCapturedStdout();
-  outcome.err = testing::internal::GetCapturedStderr();
-  return outcome;
+  return test::OutcomeOf(command);
 }
 
 Json RunJson(std::vector<std::string> words) {

@@ -16,8 +16,6 @@ std::string Refuse(const PassContext& c) {
   return c.ranks == 1 ? "one rank gathers nothing" : "";
 }
 
-bool WholeOnAll(const Graph& g, ValueId id) { return g.value(id).on == Placements(g.mesh.axes.size(), Placement::R()); }
-
 // Reads one value of rows (its first operand) beside whole weights, and may do so on any rows.
 bool WorksOnOwnRows(const Graph& g, const Node& node, ValueId rows) {
   if (node.in[0] != rows) return false;
@@ -26,7 +24,7 @@ bool WorksOnOwnRows(const Graph& g, const Node& node, ValueId rows) {
     case Op::kRmsNorm: return node.Int("groups") == 1;
     case Op::kMatmul:
       for (size_t i = 1; i < node.in.size(); ++i) {
-        if (!WholeOnAll(g, node.in[i])) return false;
+        if (g.value(node.in[i]).on != WholeOnAll(g)) return false;
       }
       return !node.Has("roots");
     default: return false;
@@ -67,9 +65,7 @@ bool SinkOne(Graph& g) {
       for (ValueId& id : node.out) {
         const ValueId part = AddLike(g, id, ".rows");
         g.value(part).on = CutByAll(g, 0);
-        Node gather{Op::kAllGather, {part}, {id}, {}, node.layer};
-        gather.Set("axes", AllAxes(g));
-        gathers.push_back(std::move(gather));
+        gathers.push_back(MoveOnAll(g, Op::kAllGather, part, id, node.layer));
         id = part;
       }
       g.nodes.push_back(std::move(node));

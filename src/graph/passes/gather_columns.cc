@@ -16,15 +16,8 @@ std::string Refuse(const PassContext& c) {
   return c.ranks == 1 ? "one rank has all the outputs" : "";
 }
 
-Node Gather(const Graph& g, ValueId from, ValueId to, const std::string& layer) {
-  Node node{Op::kAllGather, {from}, {to}, {}, layer};
-  node.Set("axes", AllAxes(g));
-  return node;
-}
-
 int Run(Graph& g, const PassContext&) {
   const Uses uses(g);
-  const Placements whole(g.mesh.axes.size(), Placement::R());
   std::vector<int> matmul_of(g.nodes.size(), -1);  // by the reduction
   std::vector<bool> gone(g.nodes.size());
   for (size_t n = 0; n < g.nodes.size(); ++n) {
@@ -49,8 +42,8 @@ int Run(Graph& g, const PassContext&) {
     std::erase_if(matmul.attrs, [](const Attr& a) { return a.key == "roots"; });
     matmul.Set("finish", int64_t{1});
     const ValueId x = AddLike(g, matmul.in[0], ".gathered");
-    g.value(x).on = whole;
-    g.nodes.push_back(Gather(g, matmul.in[0], x, matmul.layer));
+    g.value(x).on = WholeOnAll(g);
+    g.nodes.push_back(MoveOnAll(g, Op::kAllGather, matmul.in[0], x, matmul.layer));
     matmul.in[0] = x;
     g.value(matmul.in[1]).on = CutByAll(g, 0);
     if (reduction.in.size() == 2) {
@@ -62,7 +55,7 @@ int Run(Graph& g, const PassContext&) {
     g.value(columns).on = CutByAll(g, 1);
     matmul.out = {columns};
     g.nodes.push_back(std::move(matmul));
-    g.nodes.push_back(Gather(g, columns, reduction.out[0], reduction.layer));
+    g.nodes.push_back(MoveOnAll(g, Op::kAllGather, columns, reduction.out[0], reduction.layer));
     ++rewrites;
   }
   return rewrites;

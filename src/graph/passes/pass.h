@@ -68,6 +68,9 @@ ValueId AddLike(Graph& graph, ValueId id, std::string_view suffix);
 int64_t AllAxes(const Graph& graph);
 // Dimension `dim` cut by all axes in the mesh's order: S(0) of tokens is a rank's own rows.
 Placements CutByAll(const Graph& graph, int dim);
+Placements WholeOnAll(const Graph& graph);
+// An all_gather or slice_rows along all axes.
+Node MoveOnAll(const Graph& graph, Op op, ValueId from, ValueId to, const std::string& layer);
 // Bytes of a row of a value as it crosses between ranks.
 int64_t RowBytes(const Graph& graph, ValueId id);
 // The node whose lone product of one weight an exchange among all ranks reduces, in the mesh's order, when

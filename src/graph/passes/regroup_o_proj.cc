@@ -64,18 +64,14 @@ int Run(Graph& g, const PassContext&) {
     } else if (IsExchange(node.op) && static_cast<size_t>(node.in[0]) < regrouped.size() && regrouped[node.in[0]]) {
       const bool whole = node.op == Op::kAllReduce;
       const ValueId y = node.out[0];
+      const ValueId rows = whole ? AddLike(g, y, ".rows") : y;
+      const std::string layer = node.layer;
+      g.value(rows).on = CutByAll(g, 0);
       node.op = Op::kReduceScatter;
       node.Set("axes", otp_axes);
-      if (whole) {
-        node.out[0] = AddLike(g, y, ".rows");
-        g.value(node.out[0]).on = CutByAll(g, 0);
-        Node gather{Op::kAllGather, {node.out[0]}, {y}, {}, node.layer};
-        gather.Set("axes", AllAxes(g));
-        g.nodes.push_back(std::move(node));
-        g.nodes.push_back(std::move(gather));
-      } else {
-        g.nodes.push_back(std::move(node));
-      }
+      node.out[0] = rows;
+      g.nodes.push_back(std::move(node));
+      if (whole) g.nodes.push_back(MoveOnAll(g, Op::kAllGather, rows, y, layer));
     } else {
       g.nodes.push_back(std::move(node));
     }

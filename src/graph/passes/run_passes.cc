@@ -19,6 +19,14 @@ ValueId AddLike(Graph& g, ValueId id, std::string_view suffix) {
 
 int64_t AllAxes(const Graph& g) { return (int64_t{1} << g.mesh.axes.size()) - 1; }
 
+Placements WholeOnAll(const Graph& g) { return Placements(g.mesh.axes.size(), Placement::R()); }
+
+Node MoveOnAll(const Graph& g, Op op, ValueId from, ValueId to, const std::string& layer) {
+  Node node{op, {from}, {to}, {}, layer};
+  node.Set("axes", AllAxes(g));
+  return node;
+}
+
 Placements CutByAll(const Graph& g, int dim) {
   Placements on;
   for (size_t a = 0; a < g.mesh.axes.size(); ++a) on.push_back(Placement::S(dim, static_cast<int>(a)));
@@ -27,9 +35,7 @@ Placements CutByAll(const Graph& g, int dim) {
 
 int64_t RowBytes(const Graph& g, ValueId id) {
   const Value& v = g.value(id);
-  const int64_t n = v.dims.size() < 2 ? 1 : v.dims.back().n;
-  // Quantised rows: a byte an element, a scale and a sum per 32.
-  return v.int8_rows ? n + n / 32 * 8 : n * FactsOf(v.dtype).block_bytes;
+  return BytesOfRow(v, v.dims.size() < 2 ? 1 : v.dims.back().n);
 }
 
 int ProductOf(const Graph& g, const Uses& uses, const Node& exchange) {

@@ -80,9 +80,7 @@ class Scatter {
   ValueId Moved(Op op, ValueId from, std::string_view suffix, Placements on, const std::string& layer) {
     const ValueId to = AddLike(g_, from, suffix);
     g_.value(to).on = std::move(on);
-    Node node{op, {from}, {to}, {}, layer};
-    node.Set("axes", AllAxes(g_));
-    g_.nodes.push_back(std::move(node));
+    g_.nodes.push_back(MoveOnAll(g_, op, from, to, layer));
     known_.resize(g_.values.size(), kNoValue);
     return known_[from] = to;
   }
@@ -95,7 +93,7 @@ class Scatter {
   ValueId Whole(ValueId id, const std::string& layer) {
     if (!HasOwnRows(id)) return id;
     if (Known(id) != kNoValue) return Known(id);
-    return Moved(Op::kAllGather, id, ".gathered", Placements(g_.mesh.axes.size(), Placement::R()), layer);
+    return Moved(Op::kAllGather, id, ".gathered", WholeOnAll(g_), layer);
   }
 
   Graph& g_;
