@@ -8,12 +8,21 @@ namespace weft {
 
 // Rows [row_begin, row_begin + rows) of a step belong to one request and stand at positions
 // position_begin, position_begin + 1, ... Row i attends to keys 0 .. position_begin + i.
+//
+// Layers that carry a state from row to row keep it in a slot of a pool: the state after the rows
+// that are settled, and a log of the rows behind them that a later step may still take back. Such a
+// step says with `replay` how many of the log's rows were accepted; they are applied before its
+// first row, and the rest of the log is forgotten. position_begin == 0 starts from the zero state
+// and never reads the slot.
 struct Segment {
   int32_t row_begin = 0;
   int32_t rows = 0;
   int32_t position_begin = 0;
   int32_t page_count = 0;
   const int32_t* pages = nullptr;  // [page_count] page ids, in order of position
+  int32_t state = 0;               // the slot; no two segments of a step share one
+  int32_t replay = 0;              // 0 where position_begin is 0
+  int32_t logged = 0;              // <= rows: the last ones go to the slot's log, not into its state
 };
 
 // How one head row is turned into a token. Order of processing, as vLLM v1: allowed and banned ids,

@@ -1,11 +1,8 @@
-// rms_norm with AVX2: 16 lanes are two registers. A leaf's rest of fewer than 16 elements is read
-// through a padded copy: the lanes it does not reach add x*x with x = +0, which changes no sum of
-// squares (they are never -0).
+// rms_norm with AVX2: the 16 lanes of a leaf are two registers.
 #include <string>
 
 #include "kernels/rms_norm/rms_norm.h"
-#include "kernels/simd/storage.h"
-#include "kernels/simd/tree.h"
+#include "kernels/simd/lanes.h"
 #include "tensor/leaf_table.h"
 
 namespace weft::kernels {
@@ -13,28 +10,6 @@ namespace weft::kernels {
 extern const Kernel<RmsNormArgs> kRmsNormRef;
 
 namespace {
-
-template <typename T>
-float LeafSquares(const T* x, int64_t count) {
-  F8 low = F8::Zero();
-  F8 high = F8::Zero();
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    const F8 a = Load8(x + i);
-    const F8 b = Load8(x + i + 8);
-    low = F8::Fma(a, a, low);
-    high = F8::Fma(b, b, high);
-  }
-  if (i < count) {
-    T rest[16] = {};
-    for (int64_t j = 0; i + j < count; ++j) rest[j] = x[i + j];
-    const F8 a = Load8(rest);
-    const F8 b = Load8(rest + 8);
-    low = F8::Fma(a, a, low);
-    high = F8::Fma(b, b, high);
-  }
-  return TreeSum16(low, high);
-}
 
 template <typename T>
 void AddResidual(const T* x, T* residual, int64_t width) {
@@ -53,7 +28,8 @@ void NormGroup(const RmsNormArgs& a, const T* x, T* residual, T* y) {
   }
   float leaves[kLeavesMax];
   for (int i = 0; i < a.leaves; ++i) {
-    leaves[i] = LeafSquares(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
+    leaves[i] =
+        SumOfSquares<Lanes8>(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
   }
   const float mean = TreeSum(leaves, 0, a.leaves) / static_cast<float>(a.width);
   const float scale = 1.0f / __builtin_sqrtf(mean + a.eps);

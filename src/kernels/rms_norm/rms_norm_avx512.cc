@@ -1,12 +1,9 @@
-// rms_norm with AVX-512: the 16 lanes are one register. A leaf's rest of fewer than 16 elements is
-// read under a mask: the lanes it does not reach add x*x with x = +0, which changes no sum of
-// squares (they are never -0). A leaf is one chain of additions; that of the next leaf overlaps
-// with it.
+// rms_norm with AVX-512: the 16 lanes of a leaf are one register. A leaf is one chain of additions;
+// that of the next leaf overlaps with it.
 #include <string>
 
 #include "kernels/rms_norm/rms_norm.h"
-#include "kernels/simd/avx512.h"
-#include "kernels/simd/tree.h"
+#include "kernels/simd/lanes_avx512.h"
 #include "tensor/leaf_table.h"
 
 namespace weft::kernels {
@@ -16,21 +13,6 @@ extern const Kernel<RmsNormArgs> kRmsNormRef;
 namespace {
 
 using V = v512::F16x;
-
-template <typename T>
-float LeafSquares(const T* x, int64_t count) {
-  V sum = V::Zero();
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    const V a = Load16(x + i);
-    sum = V::Fma(a, a, sum);
-  }
-  if (i < count) {
-    const V a = Load16(FirstLanes(count - i), x + i);
-    sum = V::Fma(a, a, sum);
-  }
-  return TreeSum16(v512::LowHalf(sum.v), v512::HighHalf(sum.v));
-}
 
 template <typename T>
 void AddResidual(const T* x, T* residual, int64_t width) {
@@ -50,7 +32,8 @@ void NormGroup(const RmsNormArgs& a, const T* x, T* residual, T* y) {
   }
   float leaves[kLeavesMax];
   for (int i = 0; i < a.leaves; ++i) {
-    leaves[i] = LeafSquares(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
+    leaves[i] =
+        SumOfSquares<Lanes16>(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
   }
   const float mean = TreeSum(leaves, 0, a.leaves) / static_cast<float>(a.width);
   const float scale = 1.0f / __builtin_sqrtf(mean + a.eps);

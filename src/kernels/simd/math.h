@@ -6,6 +6,7 @@
 //             exp(-inf) = +0 exactly, and +0 wherever the result would be below 2^-126;
 //             exp(+inf) = +inf; NaN gives the one NaN 0x7fc00000.
 //   Log(x)    fp32 of a positive normal float, computed in double and rounded once: at most 0.51 ulp.
+//   Log1p(x)  fp32 of x >= 0, likewise; NaN gives NaN.
 //   SinCosDouble, PowDouble: for the rope tables; absolute error below 2^-50 for |x| < 2^30.
 #pragma once
 
@@ -49,6 +50,12 @@ static WEFT_INLINE V Silu(V x) {
   return x / (V::Set(1.0f) + Exp(V::Zero() - x));
 }
 
+// 1 / (1 + exp(-x)). Its ends are exactly +0 and 1.
+template <typename V>
+static WEFT_INLINE V Sigmoid(V x) {
+  return V::Set(1.0f) / (V::Set(1.0f) + Exp(V::Zero() - x));
+}
+
 // log of a positive normal double: x = m 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s),
 // s = (m - 1)/(m + 1), |s| < 0.1716, odd series up to s^21 (the rest is below 2^-62).
 static WEFT_INLINE double LogDouble(double x) {
@@ -79,6 +86,15 @@ static WEFT_INLINE double LogDouble(double x) {
 }
 
 static WEFT_INLINE float Log(float x) { return static_cast<float>(LogDouble(x)); }
+
+// What the sum 1 + x loses of x comes back to first order: x itself where x < 2^-53, and NaN.
+static WEFT_INLINE float Log1p(float x) {
+  const double sum = 1.0 + double{x};
+  return static_cast<float>(LogDouble(sum) + (double{x} - (sum - 1.0)) / sum);
+}
+
+// log(1 + exp(x)); above 20 the float nearest to it is x or its neighbour.
+static WEFT_INLINE float Softplus(float x) { return x > 20.0f ? x : Log1p(Exp(x)); }
 
 // exp of a double in [-700, 700]: Taylor to degree 13 on |r| <= ln2/2 (the rest is below 2^-57).
 static WEFT_INLINE double ExpDouble(double x) {

@@ -142,6 +142,7 @@ constexpr Operation kOperations[] = {
     WEFT_OPERATION("F16x IfNaN", true, V::IfNaN(l.p, l.q, l.r)),
     WEFT_OPERATION("F16x Exp", true, Exp(l.p)),
     WEFT_OPERATION("F16x Silu", true, Silu(l.p)),
+    WEFT_OPERATION("F16x Sigmoid", true, Sigmoid(l.p)),
 };
 
 #undef WEFT_OPERATION

@@ -93,6 +93,47 @@ TEST(Log, IsRoundedAlmostCorrectly) {
   EXPECT_EQ(Log(1.0f), 0.0f);
 }
 
+TEST(Log1p, IsRoundedAlmostCorrectly) {
+  double worst = 0;
+  for (uint32_t bits = 0x00800000u; bits < 0x7f800000u; bits += 1009) {
+    const float x = std::bit_cast<float>(bits);
+    worst = std::max(worst, UlpError(Log1p(x), std::log1p(double{x})));
+  }
+  EXPECT_LE(worst, 0.51);
+  EXPECT_EQ(std::bit_cast<uint32_t>(Log1p(0.0f)), 0u);
+  EXPECT_TRUE(std::isnan(Log1p(NAN)));
+}
+
+// exp is off by at most an ulp, which log1p does not enlarge (e log1p'(e) <= log1p(e)).
+TEST(Softplus, IsWithinTwoUlp) {
+  ScopedFlushDenormals flush;
+  double worst = 0;
+  for (float x = -87; x < 100; x += 0.00317f) {
+    worst = std::max(worst, UlpError(Softplus(x), std::log1p(std::exp(double{x}))));
+  }
+  EXPECT_LE(worst, 2.0);
+  EXPECT_EQ(Softplus(-200.0f), 0.0f);
+  EXPECT_EQ(Softplus(INFINITY), INFINITY);
+  EXPECT_TRUE(std::isnan(Softplus(NAN)));
+}
+
+// 1 + exp is at least 1: an ulp of exp is at most an ulp of the sum; half an ulp twice comes on top.
+TEST(Sigmoid, IsWithinItsBoundAndTheSameInVectors) {
+  ScopedFlushDenormals flush;
+  int64_t different = 0;
+  for (float x = -100; x < 100; x += 0.00317f) {
+    const double exact = 1 / (1 + std::exp(-double{x}));
+    const float got = Sigmoid(F1{x}).v;
+    ASSERT_LE(std::abs(got - exact), exact * 4 * 0x1p-24 + 0x1p-126) << x;
+    float lanes[8];
+    Sigmoid(F8::Set(x)).Store(lanes);
+    for (float lane : lanes) different += std::bit_cast<uint32_t>(lane) != std::bit_cast<uint32_t>(got);
+  }
+  EXPECT_EQ(different, 0);
+  EXPECT_EQ(std::bit_cast<uint32_t>(Sigmoid(F1{-INFINITY}).v), 0u);
+  EXPECT_EQ(Sigmoid(F1{INFINITY}).v, 1.0f);
+}
+
 TEST(SinCosDouble, IsFarBelowAnUlpOfFloat) {
   double worst = 0;
   for (int64_t i = 0; i < 1000000; ++i) {
