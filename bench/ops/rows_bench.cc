@@ -10,10 +10,13 @@
 #include <vector>
 
 #include "base/bf16.h"
+#include "kernels/activation/sigmoid_mul.h"
 #include "kernels/activation/silu_mul.h"
 #include "kernels/float_env.h"
+#include "kernels/gdn/causal_conv.h"
 #include "kernels/quant/quantised_rows.h"
 #include "kernels/reduce/finish.h"
+#include "kernels/rms_norm/gated_rms_norm.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rope/rope.h"
 #include "kernels/sample/argmax.h"
@@ -148,6 +151,10 @@ void Elementwise(const Options& options, const Rows& x, const Rows& r, const Row
                  .up = r.At(dtype, rows, width),
                  .y = y.At(dtype, rows, width)});
       }
+      Compare(options, "sigmoid_mul", Name(dtype, rows, 4096), kernels::SigmoidMulKernels(),
+              {.x = x.At(dtype, rows, 4096),
+               .gate = r.At(dtype, rows, 4096),
+               .y = y.At(dtype, rows, 4096)});
       Compare(options, "add", Name(dtype, rows, 1024), kernels::AddKernels(),
               {.a = x.At(dtype, rows, 1024),
                .b = r.At(dtype, rows, 1024),
@@ -169,6 +176,43 @@ void Elementwise(const Options& options, const Rows& x, const Rows& r, const Row
                .count = 2,
                .merges = merges,
                .y = y.At(dtype, rows, 1024)});
+    }
+  }
+}
+
+// What stands around the recurrence of a layer with 32 value heads of 128.
+void Recurrent(const Options& options, const Rows& x, const Rows& r, const Rows& y) {
+  constexpr int64_t kChannels = 8192, kTaps = 4;
+  const std::vector<float> w(kTaps * kChannels, 0.25f);
+  std::vector<float> state((kTaps - 1) * kChannels);
+  const LeafTable leaves = LeafTable::Make(128, 32);
+  for (const DType dtype : {DType::kBF16, DType::kF32}) {
+    for (const int64_t rows : kRows) {
+      kernels::GatedRmsNormArgs norm;
+      norm.o = x.At(dtype, rows, 32 * 128);
+      norm.z = r.At(dtype, rows, 32 * 128);
+      norm.y = y.At(dtype, rows, 32 * 128);
+      norm.w = w.data();
+      norm.eps = 1e-6f;
+      norm.heads = 32;
+      norm.width = 128;
+      norm.leaf_begin = leaves.starts().data();
+      norm.leaves = leaves.count();
+      Compare(options, "gated_rms_norm", Name(dtype, rows, 32 * 128) + " heads",
+              kernels::GatedRmsNormKernels(), norm);
+      // A unit is a block of 64 channels: of all rows.
+      const Segment segment{.rows = static_cast<int32_t>(rows), .position_begin = 1};
+      kernels::CausalConvArgs conv;
+      conv.x = x.At(dtype, rows, kChannels);
+      conv.y = y.At(dtype, rows, kChannels);
+      conv.w = w.data();
+      conv.w_stride = conv.state_row_stride = kChannels;
+      conv.taps = kTaps;
+      conv.segments = &segment;
+      conv.segment_count = 1;
+      conv.state = state.data();
+      Compare(options, "causal_conv", Name(dtype, rows, kChannels) + " blocks",
+              kernels::CausalConvKernels(), conv);
     }
   }
 }
@@ -201,6 +245,7 @@ int Main(const Options& options) {
   y.MakeBf16(64 * 16384);
   Norms(options, x, r, y);
   Elementwise(options, x, r, y);
+  Recurrent(options, x, r, y);
   Others(options, x, logits);
   return 0;
 }
