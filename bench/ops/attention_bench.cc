@@ -3,7 +3,6 @@
 // GFLOP/s of the scores and values that are visible, beside the peak of fp32 FMAs.
 //   attention_bench [--impl avx512] [--model qwen] [--rows 1] [--keys 4096] [--pool-mib 1024]
 //   [--seconds 0.5]
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -115,12 +114,6 @@ class Case {
   AttentionArgs args_;
   std::vector<std::byte> scratch_;
 };
-
-// The middle of the turns: the best would be the luckiest cache, the mean the unluckiest neighbour.
-double Median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + std::ssize(x) / 2, x.end());
-  return x[x.size() / 2];
-}
 
 std::vector<const Kernel<AttentionArgs>*> Variants(const Options& options) {
   std::vector<const Kernel<AttentionArgs>*> out;

@@ -3,7 +3,6 @@
 // Many rows: nanoseconds per row and value head, and the share of the peak of fp32 FMAs, where a row
 // is 4 operations per element of the state (docs/numerics.md 11).
 //   gdn_bench [--impl avx2] [--model 35b] [--rows 512] [--pool-mib 1024] [--seconds 0.5]
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -117,12 +116,6 @@ class Case {
   GatedDeltaArgs args_;
   std::vector<std::byte> scratch_;
 };
-
-// The middle of the turns: the best would be the luckiest cache, the mean the unluckiest neighbour.
-double Median(std::vector<double> x) {
-  std::nth_element(x.begin(), x.begin() + std::ssize(x) / 2, x.end());
-  return x[x.size() / 2];
-}
 
 void Compare(const Options& options, const Pages& pool, const Model& model, const RowsCase& rows) {
   const kernels::Peak* fma = ChoosePeak(kernels::PeakKind::kFloat32, kernels::DetectIsa());

@@ -6,10 +6,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 namespace weft::bench {
 
@@ -34,6 +36,12 @@ double BestSeconds(double seconds, const F& f) {
     best = took < best ? took : best;
   }
   return best;
+}
+
+// The middle of the turns: the best would be the luckiest cache, the mean the unluckiest neighbour.
+inline double Median(std::vector<double> x) {
+  std::nth_element(x.begin(), x.begin() + std::ssize(x) / 2, x.end());
+  return x[x.size() / 2];
 }
 
 // Memory in huge pages where the system grants them, written once.
