@@ -49,6 +49,12 @@ static WEFT_INLINE V Silu(V x) {
   return x / (V::Set(1.0f) + Exp(V::Zero() - x));
 }
 
+// 1 / (1 + exp(-x)); +0 from where exp(-x) is infinite.
+template <typename V>
+static WEFT_INLINE V Sigmoid(V x) {
+  return V::Set(1.0f) / (V::Set(1.0f) + Exp(V::Zero() - x));
+}
+
 // log of a positive normal double: x = m 2^e with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s),
 // s = (m - 1)/(m + 1), |s| < 0.1716, odd series up to s^21 (the rest is below 2^-62).
 static WEFT_INLINE double LogDouble(double x) {
