@@ -16,24 +16,8 @@ namespace {
 int OwnerAt(int rank, int at, int ranks) { return (rank + 1 + at) % ranks; }
 int PlaceOf(int owner, int rank, int ranks) { return (owner - rank - 1 + ranks) % ranks; }
 
-// The product of rows [begin, end) alone.
-MatmulArgs OfRows(MatmulArgs a, int64_t begin, int64_t end) {
-  a.rows = end - begin;
-  if (a.int8_activations) {
-    a.xq.q += begin * a.xq.k;
-    a.xq.d += begin * (a.xq.k / kernels::kQuantBlock);
-    a.xq.sum += begin * (a.xq.k / kernels::kQuantBlock);
-    a.xq.rows = a.rows;
-  } else {
-    a.x.data = static_cast<std::byte*>(a.x.data) + BytesOf(a.x.dtype, begin * a.x.stride);
-    a.x.rows = a.rows;
-  }
-  a.partials += begin * a.w.n;
-  return a;
-}
-
 int64_t Multiply(const MatmulReduceScatterArgs& a, int owner) {
-  const MatmulArgs tile = OfRows(a.matmul, a.reduce.starts[owner], a.reduce.starts[owner + 1]);
+  const MatmulArgs tile = kernels::OfRows(a.matmul, a.reduce.starts[owner], a.reduce.starts[owner + 1]);
   if (tile.rows == 0 || tile.w.k_leaves == 0) return 0;
   const Slice units = kernels::SliceOf(a.matmul_kernel->units(tile), a.worker, a.workers);
   if (units.begin < units.end) a.matmul_kernel->run(tile, units, a.scratch);

@@ -33,4 +33,7 @@ struct MatmulArgs {
 
 std::span<const Kernel<MatmulArgs>* const> MatmulKernels();
 
+// The product of rows [begin, end) alone, into their places.
+MatmulArgs OfRows(MatmulArgs args, int64_t begin, int64_t end);
+
 }  // namespace weft::kernels

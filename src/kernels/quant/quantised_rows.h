@@ -21,6 +21,12 @@ struct QuantisedRows {
   int64_t rows = 0;
   int64_t k = 0;             // also the stride of q; K/32 is the stride of d and sum
 
+  // Rows [begin, end) alone.
+  QuantisedRows Rows(int64_t begin, int64_t end) const {
+    const int64_t blocks = begin * (k / kQuantBlock);
+    return {q + begin * k, d + blocks, sum + blocks, end - begin, k};
+  }
+
   static int64_t Bytes(int64_t rows, int64_t k) {
     return rows * (k + k / kQuantBlock * 8);
   }
