@@ -123,6 +123,9 @@ Status ModelInstance::Load(const io::Checkpoint& checkpoint, ExecConfig config, 
     log->Info("{} instead of {}: the best that all ranks have", kernels::NameOf(config_.isa_max), kernels::NameOf(isa));
   }
   if (here_.contains(0)) TellSchedules(log);
+  for (const std::string& note : unread_) {
+    if (log != nullptr && here_.contains(0)) log->Info("{}", note);
+  }
   std::vector<const Graph*> graphs{&bodies_[0].plan.graph, &heads_[0][0].plan.graph};
   Weights::Wanted wanted;
   if (config_.link != nullptr) wanted = [this](const Weights& weights) { return PanelsOf(weights); };
@@ -167,7 +170,7 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
   WEFT_ASSIGN_OR_RETURN(const Graph body, model.build_body(checkpoint, options));
   WEFT_ASSIGN_OR_RETURN(const Graph any_head, model.build_head(checkpoint, options, {}));
   const Graph* read[] = {&body, &any_head};
-  WEFT_RETURN_IF_ERROR(models::CheckAllUsed(checkpoint, read));
+  WEFT_RETURN_IF_ERROR(models::CheckAllUsed(checkpoint, read, &unread_));
   WEFT_RETURN_IF_ERROR(plan::CheckSchedule(config_.schedule, config_.ranks));
   body_ladder_ = plan::Ladder(Bucket::Kind::kBody, config_.tokens_max, plan::LadderCuts(config_.schedule));
   head_ladder_ = plan::Ladder(Bucket::Kind::kHead, config_.rows_max);

@@ -132,6 +132,7 @@ class ModelInstance {
   void Bind(BoundPlan& bound);
 
   ExecConfig config_;
+  std::vector<std::string> unread_;  // what of the files no graph reads
   plan::ExecutorLimits limits_;
   device::CoreAssignment cores_;
   int workers_ = 1;

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <thread>
 
 #include "base/check.h"
 #include "kernels/matmul/pack.h"
-#include "tensor/quant_format.h"
 
 namespace weft::exec {
 
@@ -28,43 +28,53 @@ LeafTable LeavesOfDim(const Graph& g, const graph::Dim& dim) {
   return dim.table < 0 ? LeafTable::Whole(dim.n) : g.tables[dim.table].leaves;
 }
 
+// The last two dimensions of a param are a matrix; a first of three counts experts.
+const graph::Dim& OutputsOf(const Value& v) { return v.dims[v.dims.size() - 2]; }
+const graph::Dim& InputsOf(const Value& v) { return v.dims.back(); }
+
 // One leaf to pack: where it comes from and where it goes.
 struct Job {
   const models::WeightSource* source;
-  int64_t n_begin, n_count, k_begin, k_count, row_bytes;
+  int64_t expert, n_begin, n_count, k_begin, k_count;
   std::byte* to;
   std::atomic<int>* left;  // jobs of this tensor that are not done
   int k_leaves;
 };
 
 int64_t PackedBytes(const Job& job) {
-  return PanelsOf(job.n_count) * kernels::PanelBytes(job.source->tensor->dtype, job.k_count);
+  return PanelsOf(job.n_count) * kernels::PanelBytes(job.source->dtype(), job.k_count);
 }
 
 void Pack(const Job& job) {
-  const io::Tensor& tensor = *job.source->tensor;
-  const int64_t panel_bytes = kernels::PanelBytes(tensor.dtype, job.k_count);
+  const models::WeightSource& source = *job.source;
+  const int64_t panel_bytes = kernels::PanelBytes(source.dtype(), job.k_count), row_bytes = source.row_bytes();
+  // Rows whose columns are in another order are put right in a copy.
+  std::vector<std::byte> reordered(source.columns_in_order() ? 0 : static_cast<size_t>(kPanelOutputs * row_bytes));
   const std::byte* rows[kPanelOutputs];
   std::byte* to = job.to;
   for (int64_t n = 0; n < job.n_count; n += kPanelOutputs, to += panel_bytes) {
     const int count = static_cast<int>(std::min<int64_t>(kPanelOutputs, job.n_count - n));
     for (int i = 0; i < count; ++i) {
-      rows[i] = tensor.data + job.source->FileRow(job.n_begin + n + i) * job.row_bytes;
+      rows[i] = source.Row(job.expert, job.n_begin + n + i);
+      if (source.columns_in_order()) continue;
+      std::byte* copy = reordered.data() + i * row_bytes;
+      source.ReadRow(job.expert, job.n_begin + n + i, copy);
+      rows[i] = copy;
     }
-    kernels::PackPanel(tensor.dtype, rows, count, job.k_begin, job.k_count, to);
+    kernels::PackPanel(source.dtype(), rows, count, job.k_begin, job.k_count, to);
   }
 }
 
 // The file's pages go as soon as they are packed, or loading would need room for the weights twice:
-// those of whole rows at once, those of a tensor that is cut along K when its last leaf is packed. (A
-// row order never leaves its leaf.)
+// those of whole rows at once, those of a tensor that is cut along K when its last leaf is packed. Rows of
+// another param may lie between; if they are still to be packed, their pages are read once more.
 void DropSource(const io::Checkpoint& checkpoint, const Job& job) {
-  const io::Tensor& tensor = *job.source->tensor;
   const bool last = job.left->fetch_sub(1, std::memory_order_acq_rel) == 1;
   if (job.k_leaves == 1) {
-    checkpoint.DropPages(tensor.data + job.n_begin * job.row_bytes, job.n_count * job.row_bytes);
+    const std::span<const std::byte> rows = job.source->Extent(job.expert, job.n_begin, job.n_count);
+    checkpoint.DropPages(rows.data(), static_cast<int64_t>(rows.size()));
   } else if (last) {
-    checkpoint.DropPages(tensor);
+    for (const io::Tensor* tensor : job.source->tensors) checkpoint.DropPages(*tensor);
   }
 }
 
@@ -96,18 +106,14 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
       if (v.kind != ValueKind::kParam || sources.count(v.name) > 0) continue;
       WEFT_ASSIGN_OR_RETURN(sources[v.name], models::FindWeight(checkpoint, v.name));
       if (v.dims.size() == 1) {
-        const io::Tensor& t = *sources[v.name].tensor;
-        std::vector<float> stored(v.dims[0].n), values(v.dims[0].n);
-        DequantiseRow(t.dtype, t.data, v.dims[0].n, stored.data());
-        for (int64_t i = 0; i < v.dims[0].n; ++i) values[i] = stored[sources[v.name].FileRow(i)];
-        weights->vectors_[v.name] = std::move(values);
+        weights->vectors_[v.name] = sources[v.name].Values();
         continue;
       }
-      Matrix m{v.dtype, v.dims[0].n, v.dims[1].n, LeavesOfDim(*g, v.dims[0]), LeavesOfDim(*g, v.dims[1]), {}};
+      Matrix m{v.dtype, v.dims.size() == 3 ? v.dims[0].n : 1, LeavesOfDim(*g, OutputsOf(v)), LeavesOfDim(*g, InputsOf(v)), {}};
       offsets.push_back({v.name, total});
       for (int n = 0; n < m.n_leaves.count(); ++n) {
         for (int k = 0; k < m.k_leaves.count(); ++k) {
-          total += PanelsOf(m.n_leaves.width(n)) * kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
+          total += m.experts * PanelsOf(m.n_leaves.width(n)) * kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
         }
       }
       weights->matrices_.emplace(v.name, std::move(m));
@@ -121,14 +127,13 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
     Matrix& m = weights->matrices_.find(name)->second;
     left.emplace_back(0);
     std::byte* to = weights->memory_.data() + offset;
-    for (int n = 0; n < m.n_leaves.count(); ++n) {
-      for (int k = 0; k < m.k_leaves.count(); ++k) {
-        const int64_t panel_bytes = kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
-        jobs.push_back({&sources[name], m.n_leaves.start(n), m.n_leaves.width(n), m.k_leaves.start(k),
-                        m.k_leaves.width(k), BytesOf(m.dtype, m.k), to, &left.back(), m.k_leaves.count()});
-        std::vector<const std::byte*>& panels = m.panels.emplace_back();
-        for (int64_t p = 0; p < PanelsOf(m.n_leaves.width(n)); ++p, to += panel_bytes) panels.push_back(to);
-      }
+    for (int64_t leaf = 0; leaf < m.experts * m.n_leaves.count() * m.k_leaves.count(); ++leaf) {
+      const int k = static_cast<int>(leaf % m.k_leaves.count()), n = static_cast<int>(leaf / m.k_leaves.count() % m.n_leaves.count());
+      const int64_t panel_bytes = kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
+      jobs.push_back({&sources[name], leaf / m.k_leaves.count() / m.n_leaves.count(), m.n_leaves.start(n), m.n_leaves.width(n),
+                      m.k_leaves.start(k), m.k_leaves.width(k), to, &left.back(), m.k_leaves.count()});
+      std::vector<const std::byte*>& panels = m.panels.emplace_back();
+      for (int64_t p = 0; p < PanelsOf(m.n_leaves.width(n)); ++p, to += panel_bytes) panels.push_back(to);
     }
   }
 
@@ -172,17 +177,18 @@ const Weights::Matrix& Weights::MatrixOf(const std::string& name) const {
 }
 
 PackedTable Weights::TableOf(const Graph& g, const std::vector<ValueId>& weights, int rank,
-                             bool all_ranks) const {
+                             bool all_ranks, int64_t expert) const {
   PackedTable table;
   table.panel_begin.push_back(0);
-  const auto range = [&](ValueId id, int dim, const LeafTable& leaves) -> LeafRange {
+  const auto range = [&](ValueId id, int from_last, const LeafTable& leaves) -> LeafRange {
+    const int dim = static_cast<int>(g.value(id).dims.size()) - from_last;
     if (g.value(id).dims[dim].table < 0 || all_ranks) return {0, leaves.count()};
     return graph::LeavesOf(g, g.value(id), dim, rank);
   };
   // Outputs without leaves may be cut between any two blocks of panels.
   const auto outputs = [&](ValueId id, const LeafTable& leaves) -> graph::ElementRange {
-    if (g.value(id).dims[0].table >= 0 || all_ranks) return {0, leaves.size()};
-    return ElementsOf(g, g.value(id), 0, rank);
+    if (OutputsOf(g.value(id)).table >= 0 || all_ranks) return {0, leaves.size()};
+    return ElementsOf(g, g.value(id), static_cast<int>(g.value(id).dims.size()) - 2, rank);
   };
   // K first: it is the same for all (several weights share one input).
   const Matrix& first = MatrixOf(g.value(weights[0]).name);
@@ -193,10 +199,10 @@ PackedTable Weights::TableOf(const Graph& g, const std::vector<ValueId>& weights
   for (int k = k_range.begin; k < k_range.end; ++k) {
     for (ValueId id : weights) {
       const Matrix& m = MatrixOf(g.value(id).name);
-      const LeafRange n_range = range(id, 0, m.n_leaves);
+      const LeafRange n_range = range(id, 2, m.n_leaves);
       const graph::ElementRange own = outputs(id, m.n_leaves);
       for (int n = n_range.begin; n < n_range.end; ++n) {
-        const auto& panels = m.panels[static_cast<size_t>(n) * m.k_leaves.count() + k];
+        const auto& panels = m.panels[static_cast<size_t>((expert * m.n_leaves.count() + n) * m.k_leaves.count() + k)];
         for (size_t p = 0; p < panels.size(); ++p) {
           const int64_t at = m.n_leaves.start(n) + static_cast<int64_t>(p) * kPanelOutputs;
           if (at < own.begin || at >= own.end) continue;

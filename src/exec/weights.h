@@ -42,9 +42,10 @@ class Weights {
                                                int threads, const Progress& progress, const Wanted& wanted = {});
 
   // A rank's part of one or several matrices over the same input, their outputs side by side.
-  // `all_ranks`: everybody's leaves (the embedding reads its owner's in place).
+  // `all_ranks`: everybody's leaves (the embedding reads its owner's in place). `expert`: which matrix of
+  // params that have one each.
   PackedTable TableOf(const graph::Graph& g, const std::vector<graph::ValueId>& weights, int rank,
-                      bool all_ranks = false) const;
+                      bool all_ranks = false, int64_t expert = 0) const;
   // A rank's part of a float32 vector (gain, bias): all of it if it is not cut.
   std::vector<float> VectorOf(const graph::Graph& g, graph::ValueId param, int rank) const;
 
@@ -54,9 +55,9 @@ class Weights {
  private:
   struct Matrix {
     DType dtype;
-    int64_t n, k;
+    int64_t experts;               // 1 of a param without
     LeafTable n_leaves, k_leaves;  // one of them is whole
-    std::vector<std::vector<const std::byte*>> panels;  // [n_leaf * k_leaves + k_leaf][panel]
+    std::vector<std::vector<const std::byte*>> panels;  // [(expert * n_leaves + n_leaf) * k_leaves + k_leaf][panel]
   };
   const Matrix& MatrixOf(const std::string& name) const;
 

@@ -12,7 +12,26 @@
 namespace weft::io {
 namespace {
 
-constexpr std::array<std::string_view, 3> kFamilies{"llama", "qwen2", "qwen3"};
+struct Family {
+  std::string_view architecture;
+  std::string_view family;
+  bool experts = false;
+  bool shared_expert = false;
+  bool hybrid = false;  // layers of the gated delta rule, an output gate, a draft head
+};
+
+constexpr std::array<Family, 7> kFamilies{{
+    {"llama", "llama"},
+    {"qwen2", "qwen2"},
+    {"qwen3", "qwen3"},
+    {.architecture = "qwen3moe", .family = "qwen3_moe", .experts = true},
+    {.architecture = "qwen3next", .family = "qwen3_next", .experts = true, .shared_expert = true, .hybrid = true},
+    {.architecture = "qwen35", .family = "qwen3_5", .hybrid = true},
+    {.architecture = "qwen35moe", .family = "qwen3_5", .experts = true, .shared_expert = true, .hybrid = true},
+}};
+
+constexpr int64_t kHybridFullInterval = 4;  // when the file has none
+constexpr int64_t kSoftmaxGating = 1;
 
 std::string Show(const GgufValue& value) {
   if (value.AsArray() != nullptr) return fmt::format("{} [{}]", value.type_name(), value.size());
@@ -89,28 +108,45 @@ const Tensor* FindTensor(std::span<const Tensor> tensors, std::string_view name)
   return nullptr;
 }
 
-Status ReadFamily(const Gguf& gguf, ModelConfig* c) {
+Result<const Family*> ReadFamily(const Gguf& gguf, ModelConfig* c) {
   const GgufValue* value = gguf.Find("general.architecture");
   if (value == nullptr)
     return Status::Invalid("{}: 'general.architecture' is missing", gguf.name());
   const std::optional<std::string_view> name = value->AsString();
   if (!name) return BadField(gguf.name(), "general.architecture", "a string", Show(*value));
   c->architecture = *name;
-  if (std::find(kFamilies.begin(), kFamilies.end(), *name) == kFamilies.end()) {
-    return Status::Unsupported(
-        "{}: 'general.architecture' is '{}', which is not supported; llama, qwen2 and qwen3 are",
-        gguf.name(), Printable(*name));
+  std::string known;
+  for (const Family& family : kFamilies) {
+    if (family.architecture == *name) {
+      c->family = family.family;
+      return &family;
+    }
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", family.architecture);
   }
-  c->family = *name;
+  return Status::Unsupported("{}: 'general.architecture' is '{}', which is not supported; {} are", gguf.name(),
+                             Printable(*name), known);
+}
+
+// The blocks of the file are the layers and, behind them, those of the draft head.
+Status ReadLayers(const Keys& keys, const Family& family, ModelConfig* c) {
+  WEFT_ASSIGN_OR_RETURN(const int64_t blocks, keys.Int("block_count", {1, ConfigLimits::kLayersMax}));
+  c->layers = blocks;
+  if (!family.hybrid) return Status::Ok();
+  const int64_t most = std::min(blocks - 1, ConfigLimits::kMtpLayersMax);
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> mtp, keys.IntIfAny("nextn_predict_layers", {0, most}));
+  c->mtp_layers = mtp.value_or(0);
+  c->layers -= c->mtp_layers;
   return Status::Ok();
 }
 
-Status ReadSizes(const Keys& keys, ModelConfig* c) {
+Status ReadSizes(const Keys& keys, const Family& family, ModelConfig* c) {
   using Limits = ConfigLimits;
   WEFT_ASSIGN_OR_RETURN(c->hidden_size, keys.Int("embedding_length", {1, Limits::kHiddenMax}));
-  WEFT_ASSIGN_OR_RETURN(c->layers, keys.Int("block_count", {1, Limits::kLayersMax}));
-  WEFT_ASSIGN_OR_RETURN(c->intermediate_size,
-                        keys.Int("feed_forward_length", {1, Limits::kIntermediateMax}));
+  WEFT_RETURN_IF_ERROR(ReadLayers(keys, family, c));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> width,
+                        keys.IntIfAny("feed_forward_length", {family.experts ? 0 : 1, Limits::kIntermediateMax}));
+  if (!width && !family.experts) return keys.Missing("feed_forward_length");
+  c->intermediate_size = width.value_or(0);
   WEFT_ASSIGN_OR_RETURN(c->max_position, keys.Int("context_length", {1, Limits::kPositionMax}));
   WEFT_ASSIGN_OR_RETURN(c->heads, keys.Int("attention.head_count", {1, Limits::kHeadsMax}));
   WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> kv_heads,
@@ -174,12 +210,108 @@ Status ReadRope(const Keys& keys, bool has_factors, ModelConfig* c) {
   return Status::Ok();
 }
 
+// Three counts and a zero: which of the positions of an image turns which frequency. Those of text are
+// the same, so that only the sum matters.
+Status CheckSections(const Keys& keys, const ModelConfig& c) {
+  const GgufValue* value = keys.Find("rope.dimension_sections");
+  if (value == nullptr) return Status::Ok();
+  const std::optional<std::vector<int64_t>> counts = value->AsInts();
+  int64_t sum = 0;
+  bool good = counts && counts->size() <= 4;
+  for (size_t i = 0; good && i < counts->size(); ++i) {
+    good = (*counts)[i] >= 0 && (*counts)[i] <= c.rope.dims / 2;
+    sum += (*counts)[i];
+  }
+  if (good && sum == c.rope.dims / 2) return Status::Ok();
+  return keys.Bad(keys.Name("rope.dimension_sections"),
+                  fmt::format("up to four counts with the sum {}, half of '{}'", c.rope.dims / 2,
+                              keys.Name("rope.dimension_count")),
+                  *value);
+}
+
+// A list of one bool a block, or every n-th layer. The draft head's blocks are full attention.
+Status ReadLayerKinds(const Keys& keys, ModelConfig* c) {
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> interval,
+                        keys.IntIfAny("full_attention_interval", {1, ConfigLimits::kLayersMax}));
+  const int64_t every = interval.value_or(kHybridFullInterval);
+  std::vector<bool> recurrent(static_cast<size_t>(c->layers + c->mtp_layers));
+  for (int64_t i = 0; i < c->layers; ++i) recurrent[static_cast<size_t>(i)] = (i + 1) % every != 0;
+  if (const GgufValue* value = keys.Find("attention.recurrent_layers")) {
+    const GgufArray* array = value->AsArray();
+    const auto* list = array == nullptr ? nullptr : std::get_if<std::vector<bool>>(array);
+    const bool good = list != nullptr && list->size() == recurrent.size() &&
+                      std::find(list->begin() + c->layers, list->end(), true) == list->end();
+    if (!good) {
+      return keys.Bad(keys.Name("attention.recurrent_layers"),
+                      fmt::format("an array of '{}' = {} bools, false for the last {}", keys.Name("block_count"),
+                                  recurrent.size(), c->mtp_layers),
+                      *value);
+    }
+    recurrent = *list;
+  }
+  for (int64_t i = 0; i < c->layers; ++i) {
+    c->layer_kinds.push_back(recurrent[static_cast<size_t>(i)] ? LayerKind::kLinearAttention : LayerKind::kFullAttention);
+  }
+  return Status::Ok();
+}
+
+Status ReadHybrid(const Keys& keys, ModelConfig* c) {
+  using Limits = ConfigLimits;
+  WEFT_RETURN_IF_ERROR(ReadLayerKinds(keys, c));
+  c->attn_output_gate = true;
+  LinearAttentionConfig& linear = c->linear;
+  if (std::count(c->layer_kinds.begin(), c->layer_kinds.end(), LayerKind::kLinearAttention) == 0) {
+    c->layer_kinds.clear();
+    return Status::Ok();
+  }
+  WEFT_ASSIGN_OR_RETURN(linear.key_heads, keys.Int("ssm.group_count", {1, Limits::kHeadsMax}));
+  WEFT_ASSIGN_OR_RETURN(linear.value_heads, keys.Int("ssm.time_step_rank", {1, Limits::kHeadsMax}));
+  WEFT_ASSIGN_OR_RETURN(linear.key_dim, keys.Int("ssm.state_size", {1, Limits::kHeadDimMax}));
+  WEFT_ASSIGN_OR_RETURN(linear.conv_kernel, keys.Int("ssm.conv_kernel", {1, Limits::kConvKernelMax}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t inner, keys.Int("ssm.inner_size", {1, Limits::kHiddenMax}));
+  if (inner % linear.value_heads != 0) {
+    return BadField(c->source, keys.Name("ssm.inner_size"),
+                    fmt::format("a multiple of '{}' = {}", keys.Name("ssm.time_step_rank"), linear.value_heads),
+                    fmt::format("{}", inner));
+  }
+  linear.value_dim = inner / linear.value_heads;
+  return Status::Ok();
+}
+
+Status ReadExperts(const Keys& keys, const Family& family, ModelConfig* c) {
+  using Limits = ConfigLimits;
+  WEFT_ASSIGN_OR_RETURN(c->experts, keys.Int("expert_count", {1, Limits::kExpertsMax}));
+  WEFT_ASSIGN_OR_RETURN(c->experts_per_token, keys.Int("expert_used_count", {1, Limits::kExpertsMax}));
+  WEFT_ASSIGN_OR_RETURN(c->moe_intermediate_size, keys.Int("expert_feed_forward_length", {1, Limits::kIntermediateMax}));
+  if (family.shared_expert) {
+    WEFT_ASSIGN_OR_RETURN(c->shared_expert_intermediate_size,
+                          keys.Int("expert_shared_feed_forward_length", {1, Limits::kIntermediateMax}));
+  }
+  c->norm_topk_prob = true;
+  if (const GgufValue* value = keys.Find("expert_weights_norm")) {
+    if (!value->AsBool()) return keys.Bad(keys.Name("expert_weights_norm"), "a bool", *value);
+    c->norm_topk_prob = *value->AsBool();
+  }
+  struct Only {
+    std::string_view key;
+    double value;  // the one that these families compute with; 0 says that there is none
+  };
+  for (const Only& only : {Only{"expert_gating_func", kSoftmaxGating}, Only{"expert_weights_scale", 1},
+                           Only{"leading_dense_block_count", 0}, Only{"expert_group_count", 1}}) {
+    const GgufValue* value = keys.Find(only.key);
+    if (value == nullptr || value->AsDouble() == 0.0 || value->AsDouble() == only.value) continue;
+    return Status::Unsupported("{}: '{}' = {} is not supported", c->source, keys.Name(only.key), Show(*value));
+  }
+  return Status::Ok();
+}
+
 // Keys that change the computation in a way that these families do not have.
-Status RefuseTheRest(const Keys& keys, ModelConfig* c) {
+Status RefuseTheRest(const Keys& keys, const Family& family, ModelConfig* c) {
   for (const std::string_view key :
        {"expert_count", "attention.scale", "logit_scale", "residual_scale", "embedding_scale",
         "attention.clamp_kqv", "attn_logit_softcapping", "final_logit_softcapping",
         "nextn_predict_layers"}) {
+    if ((family.experts && key == "expert_count") || (family.hybrid && key == "nextn_predict_layers")) continue;
     const GgufValue* value = keys.Find(key);
     if (value == nullptr || value->AsDouble() == 0.0) continue;
     return Status::Unsupported("{}: '{}' = {} is not supported", c->source, keys.Name(key),
@@ -249,18 +381,23 @@ Status ReadSpecialIds(const Gguf& gguf, ModelConfig* c) {
 Result<ModelConfig> ParseGgufConfig(const Gguf& gguf, std::span<const Tensor> tensors) {
   ModelConfig config;
   config.source = gguf.name();
-  WEFT_RETURN_IF_ERROR(ReadFamily(gguf, &config));
+  WEFT_ASSIGN_OR_RETURN(const Family* family, ReadFamily(gguf, &config));
   const Keys keys(gguf, config.architecture);
-  WEFT_RETURN_IF_ERROR(ReadSizes(keys, &config));
+  WEFT_RETURN_IF_ERROR(ReadSizes(keys, *family, &config));
   WEFT_RETURN_IF_ERROR(
       ReadRope(keys, FindTensor(tensors, "rope_freqs.weight") != nullptr, &config));
-  WEFT_RETURN_IF_ERROR(RefuseTheRest(keys, &config));
+  WEFT_RETURN_IF_ERROR(CheckSections(keys, config));
+  if (family->hybrid) WEFT_RETURN_IF_ERROR(ReadHybrid(keys, &config));
+  if (family->experts) WEFT_RETURN_IF_ERROR(ReadExperts(keys, *family, &config));
+  WEFT_RETURN_IF_ERROR(RefuseTheRest(keys, *family, &config));
   WEFT_RETURN_IF_ERROR(
       ReadVocabulary(gguf, keys, FindTensor(tensors, "token_embd.weight"), &config));
   WEFT_RETURN_IF_ERROR(ReadSpecialIds(gguf, &config));
   config.tie_word_embeddings = FindTensor(tensors, "output.weight") == nullptr;
-  config.attention_bias = FindTensor(tensors, "blk.0.attn_q.bias") != nullptr;
-  config.attention_output_bias = FindTensor(tensors, "blk.0.attn_output.bias") != nullptr;
+  int64_t full = 0;  // the first layer of full attention
+  while (full + 1 < config.layers && config.KindOf(full) != LayerKind::kFullAttention) ++full;
+  config.attention_bias = FindTensor(tensors, fmt::format("blk.{}.attn_q.bias", full)) != nullptr;
+  config.attention_output_bias = FindTensor(tensors, fmt::format("blk.{}.attn_output.bias", full)) != nullptr;
   config.mlp_bias = FindTensor(tensors, "blk.0.ffn_up.bias") != nullptr;
 
   const std::string heads = keys.Name("attention.head_count");
@@ -268,13 +405,21 @@ Result<ModelConfig> ParseGgufConfig(const Gguf& gguf, std::span<const Tensor> te
   const std::string head_dim = keys.Name("attention.key_length");
   const std::string rope_dims = keys.Name("rope.dimension_count");
   const std::string hidden = keys.Name("embedding_length");
+  const std::string width = keys.Name("feed_forward_length");
+  const std::string key_heads = keys.Name("ssm.group_count"), value_heads = keys.Name("ssm.time_step_rank");
+  const std::string experts = keys.Name("expert_count"), chosen = keys.Name("expert_used_count");
   WEFT_RETURN_IF_ERROR(CheckConfig(config, {.hidden_size = hidden,
                                             .heads = heads,
                                             .kv_heads = kv_heads,
                                             .head_dim = head_dim,
                                             .rope_dims = rope_dims,
                                             .bos_id = "tokenizer.ggml.bos_token_id",
-                                            .eos_ids = "tokenizer.ggml.eos_token_id"}));
+                                            .eos_ids = "tokenizer.ggml.eos_token_id",
+                                            .intermediate_size = width,
+                                            .key_heads = key_heads,
+                                            .value_heads = value_heads,
+                                            .experts = experts,
+                                            .experts_per_token = chosen}));
   return config;
 }
 

@@ -22,14 +22,34 @@ struct Family {
   std::string_view family;
   int64_t head_dim;         // when the file has none; 0: hidden_size / heads, if that divides
   bool window_unless_told;  // whether 'sliding_window' acts without 'use_sliding_window'
+  bool experts = false;
+  bool norm_topk_prob = false;  // when the file has none
+  // Qwen3-Next and after it: layers of the gated delta rule, an output gate, gains around zero, rope on
+  // a part of the head, a draft head.
+  bool hybrid = false;
+  bool nested = false;  // the language model may stand under 'text_config'
 };
 
-constexpr std::array<Family, 4> kFamilies{{
+constexpr std::array<Family, 10> kFamilies{{
     {"LlamaForCausalLM", "llama", 0, true},
     {"MistralForCausalLM", "llama", 0, true},
     {"Qwen2ForCausalLM", "qwen2", 0, false},
     {"Qwen3ForCausalLM", "qwen3", 128, false},
+    {.architecture = "Qwen3MoeForCausalLM", .family = "qwen3_moe", .head_dim = 0, .window_unless_told = false, .experts = true},
+    {.architecture = "Qwen3NextForCausalLM", .family = "qwen3_next", .head_dim = 256, .window_unless_told = false,
+     .experts = true, .norm_topk_prob = true, .hybrid = true},
+    {.architecture = "Qwen3_5ForConditionalGeneration", .family = "qwen3_5", .head_dim = 256,
+     .window_unless_told = false, .hybrid = true, .nested = true},
+    {.architecture = "Qwen3_5ForCausalLM", .family = "qwen3_5", .head_dim = 256, .window_unless_told = false,
+     .hybrid = true, .nested = true},
+    {.architecture = "Qwen3_5MoeForConditionalGeneration", .family = "qwen3_5", .head_dim = 256,
+     .window_unless_told = false, .experts = true, .norm_topk_prob = true, .hybrid = true, .nested = true},
+    {.architecture = "Qwen3_5MoeForCausalLM", .family = "qwen3_5", .head_dim = 256, .window_unless_told = false,
+     .experts = true, .norm_topk_prob = true, .hybrid = true, .nested = true},
 }};
+
+constexpr double kHybridRotaryPart = 0.25;     // when the file has none, as is the next
+constexpr int64_t kHybridFullInterval = 4;  // every fourth layer is full attention
 
 constexpr ConfigNames kNames{
     .hidden_size = "hidden_size",
@@ -39,6 +59,11 @@ constexpr ConfigNames kNames{
     .rope_dims = "partial_rotary_factor * head_dim",
     .bos_id = "bos_token_id",
     .eos_ids = "eos_token_id",
+    .intermediate_size = "intermediate_size",
+    .key_heads = "linear_num_key_heads",
+    .value_heads = "linear_num_value_heads",
+    .experts = "num_experts",
+    .experts_per_token = "num_experts_per_tok",
 };
 
 Result<const Family*> ReadFamily(const JsonFields& fields, ModelConfig* config) {
@@ -58,6 +83,16 @@ Result<const Family*> ReadFamily(const JsonFields& fields, ModelConfig* config) 
   }
   return Status::Unsupported("{}: 'architectures' is {}, which is not supported; {} are",
                              fields.file(), Printable(config->architecture), known);
+}
+
+// A nested configuration says again what it is of; a dense one's fields in an MoE file would be misread.
+Status CheckModelType(const JsonFields& fields, const Family& family) {
+  if (!family.nested) return Status::Ok();
+  WEFT_ASSIGN_OR_RETURN(const std::string type, fields.StringOr("model_type", ""));
+  const std::string plain = fmt::format("{}{}", family.family, family.experts ? "_moe" : "");
+  if (type.empty() || type == plain || type == plain + "_text") return Status::Ok();
+  return fields.Bad("model_type", fmt::format("{0} or {0}_text for {1}", plain, family.architecture),
+                    *fields.Find("model_type"));
 }
 
 Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig* c) {
@@ -82,8 +117,10 @@ Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig* c)
         fmt::format("a multiple of '{}' = {} since there is no 'head_dim'", kNames.heads, c->heads),
         fmt::format("{}", c->hidden_size));
   }
-  WEFT_ASSIGN_OR_RETURN(c->intermediate_size,
-                        fields.Int("intermediate_size", {1, Limits::kIntermediateMax}));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> width,
+                        fields.IntIfAny("intermediate_size", {1, Limits::kIntermediateMax}));
+  if (!width && !family.experts) return fields.Missing("intermediate_size");
+  c->intermediate_size = width.value_or(0);
   WEFT_ASSIGN_OR_RETURN(c->vocab_size, fields.Int("vocab_size", {1, Limits::kVocabMax}));
   WEFT_ASSIGN_OR_RETURN(c->max_position,
                         fields.Int("max_position_embeddings", {1, Limits::kPositionMax}));
@@ -95,10 +132,25 @@ Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig* c)
   return Status::Ok();
 }
 
+// Multimodal rope: which of three positions turns which frequency. The three are the same for text.
+Status CheckSections(const JsonFields& rope, int64_t frequencies) {
+  const Json* sections = rope.Find("mrope_section");
+  if (sections == nullptr) return Status::Ok();
+  int64_t sum = 0;
+  bool good = sections->is_array() && sections->as_array().size() == 3;
+  for (size_t i = 0; good && i < 3; ++i) {
+    const Json& n = sections->as_array()[i];
+    good = n.is_int() && n.as_int() >= 0 && n.as_int() <= frequencies;
+    if (good) sum += n.as_int();
+  }
+  if (good && sum == frequencies) return Status::Ok();
+  return rope.Bad("mrope_section", fmt::format("three counts with the sum {}, a head's frequencies", frequencies), *sections);
+}
+
 Status ReadScaling(const JsonFields& rope, ModelConfig* c) {
   WEFT_ASSIGN_OR_RETURN(const std::string old_type, rope.StringOr("type", "default"));
   WEFT_ASSIGN_OR_RETURN(const std::string type, rope.StringOr("rope_type", old_type));
-  if (type == "default") return Status::Ok();
+  if (type == "default" || type == "mrope") return Status::Ok();
   if (type != "linear" && type != "llama3") {
     return Status::Unsupported(
         "{}: rope type '{}' is not supported; default, linear and llama3 are", rope.file(),
@@ -116,7 +168,7 @@ Status ReadScaling(const JsonFields& rope, ModelConfig* c) {
 
 // transformers 4 spreads rope over rope_theta, rope_scaling and partial_rotary_factor; 5 gathers
 // them in rope_parameters. A file with both must not contradict itself.
-Status ReadRope(const JsonFields& fields, ModelConfig* c) {
+Status ReadRope(const JsonFields& fields, const Family& family, ModelConfig* c) {
   WEFT_ASSIGN_OR_RETURN(std::optional<double> theta, fields.RealIfAny("rope_theta", kThetaRange));
   WEFT_ASSIGN_OR_RETURN(std::optional<double> part,
                         fields.RealIfAny("partial_rotary_factor", {0, 1}));
@@ -148,12 +200,102 @@ Status ReadRope(const JsonFields& fields, ModelConfig* c) {
                                fields.file());
   }
   c->rope.theta = *theta;
-  c->rope.dims = static_cast<int64_t>(static_cast<double>(c->head_dim) * part.value_or(1.0));
+  const double share = part.value_or(family.hybrid ? kHybridRotaryPart : 1.0);
+  c->rope.dims = static_cast<int64_t>(static_cast<double>(c->head_dim) * share);
+  if (object == nullptr) return Status::Ok();
+  return CheckSections(JsonFields(*object, fmt::format("{}: {}", fields.file(), key)), c->rope.dims / 2);
+}
+
+// A list of one kind a layer, or every n-th layer.
+Status ReadLayerKinds(const JsonFields& fields, ModelConfig* c) {
+  const auto count = static_cast<size_t>(c->layers);
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> interval,
+                        fields.IntIfAny("full_attention_interval", {1, ConfigLimits::kLayersMax}));
+  const int64_t every = interval.value_or(kHybridFullInterval);
+  for (int64_t i = 0; i < c->layers; ++i) {
+    c->layer_kinds.push_back((i + 1) % every == 0 ? LayerKind::kFullAttention : LayerKind::kLinearAttention);
+  }
+  const Json* types = fields.Find("layer_types");
+  if (types == nullptr) return Status::Ok();
+  if (!types->is_array() || types->as_array().size() != count) {
+    return fields.Bad("layer_types", fmt::format("an array of 'num_hidden_layers' = {} strings", count), *types);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Json& type = types->as_array()[i];
+    const bool full = type == Json("full_attention");
+    if (!full && type != Json("linear_attention")) {
+      return Status::Unsupported("{}: 'layer_types' has {}; full_attention and linear_attention are supported",
+                                 fields.file(), Printable(DumpJson(type)));
+    }
+    c->layer_kinds[i] = full ? LayerKind::kFullAttention : LayerKind::kLinearAttention;
+  }
+  return Status::Ok();
+}
+
+Status ReadHybrid(const JsonFields& fields, ModelConfig* c) {
+  using Limits = ConfigLimits;
+  WEFT_RETURN_IF_ERROR(ReadLayerKinds(fields, c));
+  LinearAttentionConfig& linear = c->linear;
+  if (std::count(c->layer_kinds.begin(), c->layer_kinds.end(), LayerKind::kLinearAttention) > 0) {
+    WEFT_ASSIGN_OR_RETURN(linear.key_heads, fields.Int(kNames.key_heads, {1, Limits::kHeadsMax}));
+    WEFT_ASSIGN_OR_RETURN(linear.value_heads, fields.Int(kNames.value_heads, {1, Limits::kHeadsMax}));
+    WEFT_ASSIGN_OR_RETURN(linear.key_dim, fields.Int("linear_key_head_dim", {1, Limits::kHeadDimMax}));
+    WEFT_ASSIGN_OR_RETURN(linear.value_dim, fields.Int("linear_value_head_dim", {1, Limits::kHeadDimMax}));
+    WEFT_ASSIGN_OR_RETURN(linear.conv_kernel, fields.Int("linear_conv_kernel_dim", {1, Limits::kConvKernelMax}));
+  } else {
+    c->layer_kinds.clear();
+  }
+  WEFT_ASSIGN_OR_RETURN(const std::string gate, fields.StringOr("output_gate_type", "silu"));
+  if (gate != "silu" && gate != "swish" && gate != "sigmoid") {
+    return Status::Unsupported("{}: 'output_gate_type' is '{}'; silu, swish and sigmoid are supported", fields.file(),
+                               Printable(gate));
+  }
+  linear.output_gate = gate == "sigmoid" ? GateActivation::kSigmoid : GateActivation::kSilu;
+  WEFT_ASSIGN_OR_RETURN(c->attn_output_gate, fields.BoolOr("attn_output_gate", true));
+  c->gain_plus_one = true;
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> mtp, fields.IntIfAny("mtp_num_hidden_layers", {0, Limits::kMtpLayersMax}));
+  c->mtp_layers = mtp.value_or(1);
+  for (const std::string_view key : {"layer_scale", "mtp_use_dedicated_embeddings"}) {
+    WEFT_ASSIGN_OR_RETURN(const bool set, fields.BoolOr(key, false));
+    if (set) return Status::Unsupported("{}: '{}' is true, which is not supported", fields.file(), key);
+  }
+  return Status::Ok();
+}
+
+// Which layers have experts: all whose number the step divides, but for those of a list.
+Status ReadExperts(const JsonFields& fields, const Family& family, ModelConfig* c) {
+  using Limits = ConfigLimits;
+  WEFT_ASSIGN_OR_RETURN(c->experts, fields.Int(kNames.experts, {1, Limits::kExpertsMax}));
+  WEFT_ASSIGN_OR_RETURN(c->experts_per_token, fields.Int(kNames.experts_per_token, {1, Limits::kExpertsMax}));
+  WEFT_ASSIGN_OR_RETURN(c->moe_intermediate_size, fields.Int("moe_intermediate_size", {1, Limits::kIntermediateMax}));
+  if (family.hybrid) {
+    WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> shared,
+                          fields.IntIfAny("shared_expert_intermediate_size", {0, Limits::kIntermediateMax}));
+    c->shared_expert_intermediate_size = shared.value_or(0);
+  }
+  WEFT_ASSIGN_OR_RETURN(c->norm_topk_prob, fields.BoolOr("norm_topk_prob", family.norm_topk_prob));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> step, fields.IntIfAny("decoder_sparse_step", {1, Limits::kLayersMax}));
+  std::vector<bool> dense(static_cast<size_t>(c->layers));
+  for (int64_t i = 0; i < c->layers; ++i) dense[static_cast<size_t>(i)] = (i + 1) % step.value_or(1) != 0;
+  if (const Json* list = fields.Find("mlp_only_layers")) {
+    const std::string expected = fmt::format("an array of layers from 0 to {}", c->layers - 1);
+    if (!list->is_array()) return fields.Bad("mlp_only_layers", expected, *list);
+    for (const Json& layer : list->as_array()) {
+      if (!layer.is_int() || layer.as_int() < 0 || layer.as_int() >= c->layers) {
+        return fields.Bad("mlp_only_layers", expected, layer);
+      }
+      dense[static_cast<size_t>(layer.as_int())] = true;
+    }
+  }
+  for (int64_t i = 0; i < c->layers; ++i) {
+    if (dense[static_cast<size_t>(i)]) c->dense_layers.push_back(i);
+  }
   return Status::Ok();
 }
 
 Status RefuseWindow(const JsonFields& fields, const Family& family, ModelConfig* c) {
-  if (const Json* types = fields.Find("layer_types")) {
+  const Json* types = family.hybrid ? nullptr : fields.Find("layer_types");
+  if (types != nullptr) {
     if (!types->is_array() || static_cast<int64_t>(types->as_array().size()) != c->layers) {
       return fields.Bad("layer_types",
                         fmt::format("an array of 'num_hidden_layers' = {} strings", c->layers),
@@ -243,19 +385,33 @@ Status ReadDtype(const JsonFields& fields, ModelConfig* c) {
 }  // namespace
 
 Result<ModelConfig> ParseHfConfig(const Json& json, const std::string& file) {
-  const JsonFields fields(json, file);
+  const JsonFields outer(json, file);
   ModelConfig config;
   config.source = file;
-  WEFT_ASSIGN_OR_RETURN(const Family* family, ReadFamily(fields, &config));
+  WEFT_ASSIGN_OR_RETURN(const Family* family, ReadFamily(outer, &config));
+  const Json* text = family->nested ? outer.Find("text_config") : nullptr;
+  if (text != nullptr && !text->is_object()) return outer.Bad("text_config", "an object", *text);
+  const JsonFields fields(text != nullptr ? *text : json, text != nullptr ? file + ": text_config" : file);
+  WEFT_RETURN_IF_ERROR(CheckModelType(fields, *family));
   WEFT_RETURN_IF_ERROR(RefuseTheRest(fields, &config));
+  if (text != nullptr) WEFT_RETURN_IF_ERROR(RefuseTheRest(outer, &config));
   WEFT_RETURN_IF_ERROR(ReadSizes(fields, *family, &config));
-  WEFT_RETURN_IF_ERROR(ReadRope(fields, &config));
+  WEFT_RETURN_IF_ERROR(ReadRope(fields, *family, &config));
   WEFT_RETURN_IF_ERROR(RefuseWindow(fields, *family, &config));
   WEFT_RETURN_IF_ERROR(ReadBiases(fields, &config));
-  WEFT_ASSIGN_OR_RETURN(config.tie_word_embeddings, fields.BoolOr("tie_word_embeddings", false));
+  if (family->hybrid) WEFT_RETURN_IF_ERROR(ReadHybrid(fields, &config));
+  if (family->experts) WEFT_RETURN_IF_ERROR(ReadExperts(fields, *family, &config));
+  WEFT_ASSIGN_OR_RETURN(const bool tied, fields.BoolOr("tie_word_embeddings", false));
+  // Of a nested file the outer key counts: transformers ties by it.
+  WEFT_ASSIGN_OR_RETURN(config.tie_word_embeddings, outer.BoolOr("tie_word_embeddings", tied));
   WEFT_ASSIGN_OR_RETURN(config.bos_id, fields.IntIfAny("bos_token_id", {0, config.vocab_size - 1}));
   WEFT_RETURN_IF_ERROR(AddEosIds(fields, &config));
   WEFT_RETURN_IF_ERROR(ReadDtype(fields, &config));
+  if (text != nullptr) {
+    WEFT_RETURN_IF_ERROR(AddEosIds(outer, &config));
+    if (!config.dtype) WEFT_RETURN_IF_ERROR(ReadDtype(outer, &config));
+    config.vision = outer.Find("vision_config") != nullptr;
+  }
   WEFT_RETURN_IF_ERROR(CheckConfig(config, kNames));
   return config;
 }

@@ -2,7 +2,41 @@
 
 #include <fmt/core.h>
 
+#include <functional>
+
 namespace weft::io {
+namespace {
+
+using Bad = std::function<Status(std::string_view key, const std::string& expected, int64_t found)>;
+
+Status CheckLinearAttention(const LinearAttentionConfig& c, const ConfigNames& names, const Bad& bad) {
+  if (c.key_heads == 0) return Status::Ok();
+  if (c.value_heads % c.key_heads != 0) {
+    return bad(names.value_heads, fmt::format("a multiple of '{}' = {}", names.key_heads, c.key_heads), c.value_heads);
+  }
+  struct Width {
+    std::string_view name;
+    int64_t heads, dim;
+  };
+  for (const Width& w : {Width{names.key_heads, c.key_heads, c.key_dim}, Width{names.value_heads, c.value_heads, c.value_dim}}) {
+    if (w.heads * w.dim <= ConfigLimits::kHiddenMax) continue;
+    return bad(w.name, fmt::format("at most {} with heads of {}", ConfigLimits::kHiddenMax / w.dim, w.dim), w.heads);
+  }
+  return Status::Ok();
+}
+
+Status CheckExperts(const ModelConfig& c, const ConfigNames& names, const Bad& bad) {
+  const bool some_dense = c.experts == 0 || !c.dense_layers.empty();
+  if (some_dense && c.intermediate_size < 1) {
+    return bad(names.intermediate_size, "above 0 since there are layers without experts", c.intermediate_size);
+  }
+  if (c.experts > 0 && c.experts_per_token > c.experts) {
+    return bad(names.experts_per_token, fmt::format("at most '{}' = {}", names.experts, c.experts), c.experts_per_token);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
 
 Status BadField(std::string_view file, std::string_view key, std::string_view expected,
                 std::string_view found) {
@@ -35,6 +69,8 @@ Status CheckConfig(const ModelConfig& c, const ConfigNames& names) {
                     fmt::format("above 'low_freq_factor' = {}", c.rope.low_freq_factor),
                     fmt::format("{}", c.rope.high_freq_factor));
   }
+  WEFT_RETURN_IF_ERROR(CheckLinearAttention(c.linear, names, bad));
+  WEFT_RETURN_IF_ERROR(CheckExperts(c, names, bad));
   const std::string token = fmt::format("a token id from 0 to {}", c.vocab_size - 1);
   if (c.bos_id && (*c.bos_id < 0 || *c.bos_id >= c.vocab_size)) {
     return bad(names.bos_id, token, *c.bos_id);

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "graph/graph.h"
 #include "io/checkpoint.h"
+#include "models/weight_source.h"
 
 namespace weft::models {
 
@@ -24,26 +25,6 @@ struct ModelOptions {
 struct HeadOptions {
   bool sample = false;       // fp32 logits gathered, one sampler; else argmax by vocabulary shards
   bool hash_logits = false;  // also a hash of every row's logits
-};
-
-// The order of a weight's rows in the file, told as where row i of ours lies.
-enum class RowOrder : uint8_t {
-  kAsIs,
-  kRopePairs,  // GGUF's llama: per head [D/2][2] in the file, [2][D/2] here
-};
-
-// Where a param's bits come from.
-struct WeightSource {
-  const io::Tensor* tensor = nullptr;
-  RowOrder order = RowOrder::kAsIs;
-  int64_t head_dim = 0;  // with kRopePairs
-
-  // The file's row that holds our row i.
-  int64_t FileRow(int64_t i) const {
-    if (order == RowOrder::kAsIs) return i;
-    const int64_t head = i / head_dim, r = i % head_dim, half = head_dim / 2;
-    return head * head_dim + (r % half) * 2 + r / half;
-  }
 };
 
 struct Model {
@@ -59,15 +40,31 @@ std::span<const Model> AllModels();
 // Errors: kUnsupported naming the family and those that there are.
 Result<const Model*> FindModel(const io::ModelConfig& config);
 
-// The param of a graph (Hugging Face spelling) in this file, by whatever name the format has.
-// Errors: kInvalid naming file and tensor.
+// The param of a graph in this file, by whatever name and in whatever arrangement the format has it.
+// Params are spelt as Hugging Face does ("model.layers.3.mlp.up_proj.weight"; a "language_model." of the
+// file is left out; the draft head is "mtp."). What the file fuses has names of our own:
+//   self_attn.q_proj, self_attn.q_gate           rows of q alone and, with attn_output_gate, of its gate
+//   linear_attn.in_proj_{q,k,v,z,b,a}.weight     [width, H]; b and a [value heads, H]
+//   linear_attn.conv1d_{q,k,v}.weight            [channels, taps]
+//   linear_attn.A_log                            its values are -exp(A_log), whatever the file has
+//   mlp.experts.{gate,up}_proj.weight            [E, I, H]
+//   mlp.experts.down_proj.weight                 [E, H, I]
+// Value heads are in the order in which key head g has the heads g * ratio ... . The values of a gain are
+// what multiplies: 1 + w where the file has w.
+// Errors: kInvalid naming file and tensor (missing, or a section of another shape); kUnsupported for a
+// block format that cannot be put into our order.
 Result<WeightSource> FindWeight(const io::Checkpoint& checkpoint, std::string_view param);
+
+// Whether the files hold the draft head of which the configuration speaks.
+bool HasDraftHead(const io::Checkpoint& checkpoint);
 
 // A tensor that no graph reads belongs to another architecture, or to another configuration, than the
 // one that would be computed without it. What changes nothing may stay: old files keep the rotary
-// frequencies, tied ones a copy of the embedding.
+// frequencies, tied ones a copy of the embedding. So may an image encoder and a draft head of which no
+// graph reads anything; `notes` then says so.
 // Errors: kInvalid naming file, tensor and shape.
-Status CheckAllUsed(const io::Checkpoint& checkpoint, std::span<const graph::Graph* const> graphs);
+Status CheckAllUsed(const io::Checkpoint& checkpoint, std::span<const graph::Graph* const> graphs,
+                    std::vector<std::string>* notes = nullptr);
 
 // Inverse frequencies of the rotary embedding [rot/2] in double, scaled as the config says; the
 // caller computes the tables. `base`: theta^(-2i/rot), by the caller's pow.

@@ -9,6 +9,7 @@
 #include "graph/verify.h"
 #include "support/golden_text.h"
 #include "support/model_graphs.h"
+#include "support/tiny_folders.h"
 
 namespace weft::models {
 namespace {
@@ -45,10 +46,10 @@ std::unique_ptr<io::Checkpoint> Tiny(const std::string& name) {
 
 std::vector<std::string> TinyModels() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(WEFT_TESTS_DIR "/models/data")) {
-    if (entry.is_directory()) names.push_back(entry.path().filename());
+  for (const std::string& folder : support::TinyFolders()) {
+    const std::string name = std::filesystem::path(folder).filename();
+    if (FindModel(Tiny(name)->config()).ok()) names.push_back(name);
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 

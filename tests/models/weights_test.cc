@@ -37,13 +37,13 @@ TEST(FindWeight, BothFormatsHaveAllParamsOfAModelUnderTheirOwnNames) {
   EXPECT_EQ(names.size(), (*hf).tensors().size());
   std::set<std::string> in_gguf;
   for (const std::string& name : names) {
-    EXPECT_EQ(FindWeight(*hf, name)->tensor->name, name);
-    in_gguf.insert(FindWeight(*gguf, name)->tensor->name);
+    EXPECT_EQ(FindWeight(*hf, name)->tensor().name, name);
+    in_gguf.insert(FindWeight(*gguf, name)->tensor().name);
   }
   EXPECT_EQ(in_gguf.size(), names.size()) << "no two params are one tensor";
-  EXPECT_EQ(FindWeight(*gguf, "model.layers.1.mlp.down_proj.weight")->tensor->name,
+  EXPECT_EQ(FindWeight(*gguf, "model.layers.1.mlp.down_proj.weight")->tensor().name,
             "blk.1.ffn_down.weight");
-  EXPECT_EQ(FindWeight(*gguf, "model.layers.1.post_attention_layernorm.weight")->tensor->name,
+  EXPECT_EQ(FindWeight(*gguf, "model.layers.1.post_attention_layernorm.weight")->tensor().name,
             "blk.1.ffn_norm.weight");
 }
 
@@ -66,18 +66,11 @@ TEST(FindWeight, SaysTheNameThatTheFileShouldHave) {
 TEST(FindWeight, RowsOfQAndKOfALlamaGgufAreInPairs) {
   const SparseCheckpoint hf = support::OpenSparse(DecoderSpec{}), gguf = Gguf({});
   for (const std::string& name : ParamsOf(*hf)) {
-    EXPECT_EQ(FindWeight(*hf, name)->order, RowOrder::kAsIs);
+    EXPECT_EQ(FindWeight(*hf, name)->order.kind, HeadOrder::Kind::kAsIs);
     const bool turned =
         name.find("q_proj") != std::string::npos || name.find("k_proj") != std::string::npos;
-    EXPECT_EQ(FindWeight(*gguf, name)->order, turned ? RowOrder::kRopePairs : RowOrder::kAsIs)
-        << name;
+    EXPECT_EQ(FindWeight(*gguf, name)->order.kind, turned ? HeadOrder::Kind::kRopePairs : HeadOrder::Kind::kAsIs) << name;
   }
-  // Heads of 6: the file has (0, 3), (1, 4), (2, 5) of ours next to each other.
-  const WeightSource pairs{nullptr, RowOrder::kRopePairs, 6};
-  std::vector<int64_t> rows;
-  for (int64_t i = 0; i < 12; ++i) rows.push_back(pairs.FileRow(i));
-  EXPECT_EQ(rows, (std::vector<int64_t>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11}));
-  EXPECT_EQ((WeightSource{nullptr, RowOrder::kAsIs, 0}.FileRow(7)), 7);
 }
 
 TEST(CheckAllUsed, RefusesEveryTensorThatNoGraphReads) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -15,20 +14,22 @@
 #include "base/log.h"
 #include "exec/rank_executor.h"
 #include "io/checkpoint.h"
+#include "io/hf_config.h"
 #include "io/mapping.h"
 #include "io/safetensors.h"
+#include "models/model.h"
+#include "support/tiny_folders.h"
 
 namespace weft::support {
 
-// Folders that hold a golden.safetensors, by name.
+// Folders that hold a golden.safetensors and are of a family that there is a model for, by name.
 inline std::vector<std::string> TinyCheckpoints() {
   std::vector<std::string> folders;
-  for (const auto& entry : std::filesystem::directory_iterator(WEFT_TESTS_DIR "/models/data")) {
-    if (std::filesystem::exists(entry.path() / "golden.safetensors")) {
-      folders.push_back(entry.path());
-    }
+  for (const std::string& folder : TinyFolders()) {
+    const auto config = io::ReadHfConfig(folder);
+    EXPECT_TRUE(config.ok()) << config.status().message();
+    if (config.ok() && models::FindModel(config.value()).ok()) folders.push_back(folder);
   }
-  std::sort(folders.begin(), folders.end());
   return folders;
 }
 

@@ -5,11 +5,11 @@
 namespace weft::models {
 namespace {
 
-Status CheckShape(const io::Checkpoint& checkpoint, const io::Tensor& tensor,
+Status CheckShape(const io::Checkpoint& checkpoint, const WeightSource& source,
                   const std::vector<int64_t>& expected) {
-  if (tensor.shape == expected) return Status::Ok();
-  return Status::Invalid("{}: tensor '{}' has shape [{}], [{}] expected", checkpoint.path(), tensor.name,
-                         fmt::join(tensor.shape, ", "), fmt::join(expected, ", "));
+  if (source.shape == expected) return Status::Ok();
+  return Status::Invalid("{}: tensor '{}' has shape [{}], [{}] expected", checkpoint.path(), source.tensor().name,
+                         fmt::join(source.shape, ", "), fmt::join(expected, ", "));
 }
 
 Status CheckFormat(const io::Checkpoint& checkpoint, const io::Tensor& tensor) {
@@ -23,20 +23,20 @@ Status CheckFormat(const io::Checkpoint& checkpoint, const io::Tensor& tensor) {
 
 Result<DType> ParamSource::FormatOf(const std::string& name) const {
   WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
-  return source.tensor->dtype;
+  return source.dtype();
 }
 
 Result<graph::ValueId> ParamSource::Matrix(const std::string& name, graph::Dim n, graph::Dim k) {
   WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
-  WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, *source.tensor, {n.n, k.n}));
-  WEFT_RETURN_IF_ERROR(CheckFormat(*checkpoint_, *source.tensor));
-  return builder_->Param(name, source.tensor->dtype, {n, k});
+  WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, source, {n.n, k.n}));
+  WEFT_RETURN_IF_ERROR(CheckFormat(*checkpoint_, source.tensor()));
+  return builder_->Param(name, source.dtype(), {n, k});
 }
 
 Result<graph::ValueId> ParamSource::Vector(const std::string& name, graph::Dim n) {
   WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
-  WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, *source.tensor, {n.n}));
-  WEFT_RETURN_IF_ERROR(CheckFormat(*checkpoint_, *source.tensor));
+  WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, source, {n.n}));
+  WEFT_RETURN_IF_ERROR(CheckFormat(*checkpoint_, source.tensor()));
   return builder_->Param(name, DType::kF32, {n});
 }
 
