@@ -39,7 +39,7 @@ class Stepper {
     rows_.clear();
     for (auto& pages : pages_) {
       segments_.push_back({static_cast<int32_t>(ids_.size()), count, position,
-                           static_cast<int32_t>(pages.size()), pages.data()});
+                           static_cast<int32_t>(pages.size()), pages.data(), static_cast<int32_t>(segments_.size()) + 1});
       for (int i = 0; i < count; ++i) {
         const int at = position + i;
         ids_.push_back((at * 7919 + 13) % executor_->limits().vocab_size);

@@ -1,156 +1,7 @@
 // plan step -> Runner: the one place where a kernel's arguments meet memory.
-#include <algorithm>
-
-#include "base/check.h"
-#include "exec/exchange_runners.h"
-#include "exec/fused_runners.h"
-#include "exec/kernel_runners.h"
-#include "exec/op_args.h"
-#include "exec/rank_tables.h"
-#include "plan/head_split.h"
+#include "exec/binder.h"
 
 namespace weft::exec {
-
-using graph::Graph;
-using graph::Node;
-using graph::Op;
-using graph::Value;
-using graph::ValueId;
-using plan::Layout;
-using plan::LocalWidth;
-using plan::Plan;
-using plan::Region;
-
-namespace {
-
-class Binder {
- public:
-  Binder(const BindContext& c, RankTables& tables, size_t step)
-      : c_(c), plan_(*c.plan), g_(c.plan->graph), step_(c.plan->steps[step]), node_(g_.nodes[step_.node]),
-        t_(tables.steps[step]), rows_(LiveRowsOf(node_.op == Op::kKvWrite ? node_.in[1] : node_.out[0], c.rank)) {}
-
-  std::unique_ptr<Runner> Bind();
-
- private:
-  const RankMemory& mine() const { return c_.memory->ranks[c_.rank]; }
-
-  LiveRows LiveRowsOf(ValueId id, int rank) const {
-    const Value& v = g_.value(id);
-    return {plan::LocalRows(g_, v, rank), !v.dims.empty() && v.dims[0].sym == graph::Sym::kHeadRows};
-  }
-  // Rows that there is room for, of a value and of what the step makes; the same on every rank.
-  int64_t Capacity(ValueId id) const { return plan::RowCapacity(g_, id, plan_.bucket.rows_max); }
-  int64_t Capacity() const { return rows_.rows.Capacity(plan_.bucket.rows_max); }
-
-  // Where a value stands on `rank`, for this worker.
-  std::byte* BaseOf(ValueId id, int rank) const {
-    const RankMemory& memory = c_.memory->ranks[rank];
-    if (g_.value(id).kind == graph::ValueKind::kInput) {
-      WEFT_CHECK(g_.value(id).name == "hidden", "input '{}' has no memory", g_.value(id).name);
-      return memory.hidden;
-    }
-    const Layout& layout = plan_.layouts[id];
-    switch (layout.region) {
-      case Region::kRank: return memory.arena + layout.offset;
-      case Region::kWorker: return memory.worker_arenas[c_.worker] + layout.offset;
-      case Region::kHidden: return memory.hidden;
-      case Region::kNone: break;
-    }
-    WEFT_CHECK(false, "value '{}' has no memory", g_.value(id).name);
-    return nullptr;
-  }
-  View ViewOf(ValueId id, int rank) const {
-    View view = ShapeOf(g_, id, Capacity(id), rank);
-    int64_t column = 0;
-    const Layout& layout = plan_.layouts[id];
-    if (layout.region != Region::kNone && layout.group.size() > 1) {
-      view.stride = 0;
-      for (ValueId member : layout.group) {
-        if (member == id) column = view.stride;
-        view.stride += LocalWidth(g_, g_.value(member), rank);
-      }
-    }
-    view.data = BaseOf(id, rank) + column * FactsOf(view.dtype).block_bytes;
-    return view;
-  }
-  View ViewOf(ValueId id) const { return ViewOf(id, c_.rank); }
-  static View ColumnsOf(View view, int64_t begin, int64_t end) {
-    view.data = static_cast<std::byte*>(view.data) + begin * FactsOf(view.dtype).block_bytes;
-    view.cols = end - begin;
-    return view;
-  }
-  // The columns of the heads that this worker takes; all columns of a step that is not split so.
-  View HeadsOf(ValueId id, int64_t head_dim) const {
-    View view = ViewOf(id);
-    if (step_.split != Split::kHeads) return view;
-    const plan::WorkerHeads own = plan::HeadsOf(plan_, step_, c_.rank, c_.worker);
-    const bool q = plan::HoldsQueries(plan_, step_, id);
-    const int64_t begin = q ? own.q_begin : own.kv_begin, end = q ? own.q_end : own.kv_end;
-    view.data = static_cast<std::byte*>(view.data) + begin * head_dim * FactsOf(view.dtype).block_bytes;
-    view.cols = (end - begin) * head_dim;
-    return view;
-  }
-  kernels::QuantisedRows RowsOf(ValueId id) const {
-    const int64_t k = LocalWidth(g_, g_.value(id), c_.rank);
-    return kernels::QuantisedRows::In(BaseOf(id, c_.rank), Capacity(id), Capacity(id), k);
-  }
-  kernels::KvLayout KvOf(ValueId state, kernels::KvLayout shape) const {
-    shape.base = mine().kv_layers[KvLayerOf(g_.value(state))];
-    shape.page_tokens = c_.memory->page_tokens;
-    return shape;
-  }
-
-  template <typename Args>
-  std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list, typename KernelRunner<Args>::Patch patch) const {
-    return std::make_unique<KernelRunner<Args>>(args, Named(list, step_.impl), patch, rows_, step_.split, c_.worker,
-                                                plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
-  }
-  int64_t* UnitsDone() const { return &mine().units[c_.worker].of_op[static_cast<size_t>(node_.op)]; }
-  // A value as it stands on `rank`, for those who move it.
-  Held HeldBy(ValueId id, int rank) const {
-    const Value& v = g_.value(id);
-    Held held{{}, LiveRowsOf(id, rank), ElementsOf(g_, v, 1, rank)};
-    if (v.int8_rows) {
-      const auto q = kernels::QuantisedRows::In(BaseOf(id, rank), Capacity(id), Capacity(id), held.columns.size());
-      held.planes = {{reinterpret_cast<std::byte*>(q.q), q.k, 1, 1},
-                     {reinterpret_cast<std::byte*>(q.d), q.k / 32 * 4, 32, 4},
-                     {reinterpret_cast<std::byte*>(q.sum), q.k / 32 * 4, 32, 4}};
-    } else {
-      const View view = ViewOf(id, rank);
-      const int64_t size = FactsOf(view.dtype).block_bytes;
-      held.planes = {{static_cast<std::byte*>(view.data), view.stride * size, 1, size}};
-    }
-    return held;
-  }
-
-  // The rows behind a walk, and where the residual comes from when it does not stand where it goes.
-  struct NormStep {
-    kernels::RmsNormArgs args;
-    View from;
-  };
-  kernels::MatmulArgs MatmulArgsOf(const Node& node) const;
-  NormStep NormOf(const Node& node) const;
-  Reduction ReductionOf(const Node& node, int64_t begin, int64_t end) const;
-
-  std::unique_ptr<Runner> Matmul();
-  std::unique_ptr<Runner> Norm();
-  std::unique_ptr<Runner> Finish();
-  std::unique_ptr<Runner> Attention();
-  std::unique_ptr<Runner> Reduce();
-  std::unique_ptr<Runner> MatmulAllReduceNorm();
-  std::unique_ptr<Runner> MatmulReduceScatter();
-  std::unique_ptr<Runner> Move();
-  std::unique_ptr<Runner> PairMax();
-  std::unique_ptr<Runner> HashLogits();
-
-  const BindContext& c_;
-  const Plan& plan_;
-  const Graph& g_;
-  const plan::Step& step_;
-  const Node& node_;
-  RankTables::OfStep& t_;
-  const LiveRows rows_;  // of what the step makes on this rank
-};
 
 kernels::MatmulArgs Binder::MatmulArgsOf(const Node& node) const {
   kernels::MatmulArgs args = MatmulShape(g_, node, Capacity(node.in[0]), c_.rank);
@@ -212,105 +63,6 @@ std::unique_ptr<Runner> Binder::Norm() {
                                            c_.worker, plan_.workers_per_rank);
 }
 
-// Columns [begin, end) of a reduction. Where they are not all of them, a member's roots of those before stand
-// before theirs.
-Reduction Binder::ReductionOf(const Node& node, int64_t begin, int64_t end) const {
-  const std::vector<int> group = GroupOf(g_, node, c_.rank);
-  Reduction out;
-  comm::ReduceArgs& args = out.args;
-  args.rank = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
-  args.ranks = static_cast<int>(group.size());
-  args.rows = Capacity(node.in[0]);
-  args.cols = end - begin;
-  args.root_count = t_.roots.count();
-  args.root_ranks = t_.roots.root_ranks.data();
-  args.merges = t_.roots.merges.data();
-  args.dtype = g_.value(node.out[0]).dtype;
-  args.bias = t_.bias.empty() ? nullptr : t_.bias.data() + begin;
-  args.finish = Named(kernels::FinishKernels(), plan_.target == "reference" ? "ref" : std::string(kernels::FinishKernels()[0]->name));
-  out.strides.assign(args.root_count, args.cols);
-  out.in = LiveRowsOf(node.in[0], c_.rank);
-  if (node.op == Op::kReduceScatter) out.starts.assign(group.size() + 1, 0);
-  for (size_t m = 0; m < group.size(); ++m) {
-    const int count = t_.roots.CountOf(static_cast<int>(m));
-    auto* base = reinterpret_cast<float*>(BaseOf(node.in[0], group[m])) + count * args.rows * begin;
-    for (int i = 0; i < count; ++i) out.roots.push_back(base + i * args.rows * args.cols);
-    out.ys.push_back(ColumnsOf(ViewOf(node.out[0], group[m]), begin, end));
-    out.outs.push_back(LiveRowsOf(node.out[0], group[m]));
-  }
-  return out;
-}
-
-std::unique_ptr<Runner> Binder::Reduce() {
-  const auto* method = MethodNamed(node_.op == Op::kReduceScatter ? comm::ReduceScatterMethods() : comm::AllReduceMethods(), step_.impl);
-  return std::make_unique<ReduceRunner>(c_, method, step_.split, GroupOf(g_, node_, c_.rank), ReductionOf(node_, 0, g_.value(node_.out[0]).dims[1].n));
-}
-
-std::unique_ptr<Runner> Binder::MatmulAllReduceNorm() {
-  const graph::FusedChain chain = ChainOf(node_);
-  const FusedImpl impl = FusedImpl::Of(step_.impl);
-  fused::MatmulAllReduceNormArgs args;
-  args.matmul_kernel = Named(kernels::MatmulKernels(), impl.matmul);
-  args.method = MethodNamed(comm::AllReduceMethods(), impl.method);
-  args.norm_kernel = Named(kernels::RmsNormKernels(), impl.norm);
-  const NormStep norm = NormOf(chain.norm);
-  args.norm = norm.args;
-  args.residual_from = norm.from;
-  args.each = step_.split == Split::kEach;
-  args.rank = c_.rank;
-  args.worker = c_.worker;
-  args.workers = plan_.workers_per_rank;
-  args.scratch = mine().scratch[c_.worker];
-  const kernels::MatmulArgs whole = MatmulArgsOf(chain.matmul);
-  const int64_t cols = args.norm.x.cols;
-  std::vector<kernels::MatmulArgs> matmuls;
-  std::vector<Reduction> reductions;
-  const int tiles = fused::TilesOf(plan_.bucket.rows_max, cols);
-  for (int t = 0; t < tiles; ++t) {
-    const int64_t begin = fused::TileBegin(cols, t, tiles), end = fused::TileBegin(cols, t + 1, tiles);
-    kernels::MatmulArgs& tile = matmuls.emplace_back(whole);
-    if (whole.w.k_leaves > 0) {
-      tile.w = t_.tiles[t].matrix(whole.w.dtype, end - begin, whole.w.k);
-      tile.partials += whole.roots * Capacity(chain.matmul.in[0]) * begin;
-      tile.partials_stride = Capacity(chain.matmul.in[0]) * (end - begin);
-    }
-    reductions.push_back(ReductionOf(chain.exchange, begin, end));
-  }
-  return std::make_unique<MatmulAllReduceNormRunner>(c_, UnitsDone(), args, matmuls, std::move(reductions), rows_);
-}
-
-std::unique_ptr<Runner> Binder::MatmulReduceScatter() {
-  const graph::FusedChain chain = ChainOf(node_);
-  const FusedImpl impl = FusedImpl::Of(step_.impl);
-  fused::MatmulReduceScatterArgs args;
-  args.matmul = MatmulArgsOf(chain.matmul);
-  args.matmul_kernel = Named(kernels::MatmulKernels(), impl.matmul);
-  args.method = MethodNamed(comm::ReduceScatterMethods(), impl.method);
-  args.worker = c_.worker;
-  args.workers = plan_.workers_per_rank;
-  args.scratch = mine().scratch[c_.worker];
-  return std::make_unique<MatmulReduceScatterRunner>(c_, UnitsDone(), args, ReductionOf(chain.exchange, 0, g_.value(node_.out[0]).dims[1].n));
-}
-
-std::unique_ptr<Runner> Binder::Move() {
-  std::vector<int> group = GroupOf(g_, node_, c_.rank);  // of a slice: the rank alone
-  std::vector<Held> members, results;
-  for (int rank : group) {
-    members.push_back(HeldBy(node_.in[0], rank));
-    if (c_.processes || rank == c_.rank) results.push_back(HeldBy(node_.out[0], rank));
-  }
-  const int place = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
-  const auto* method = MethodNamed(node_.op == Op::kAllToAll ? comm::AllToAllMethods() : comm::AllGatherMethods(), step_.impl);
-  return std::make_unique<MoveRunner>(c_, method, step_.split, group, place, std::move(members), std::move(results),
-                                      IsExchange(node_.op));
-}
-
-std::unique_ptr<Runner> Binder::PairMax() {
-  std::vector<const kernels::ValueIndex*> peers;
-  for (int r = 0; r < g_.mesh.ranks(); ++r) peers.push_back(reinterpret_cast<const kernels::ValueIndex*>(BaseOf(node_.in[0], r)));
-  return std::make_unique<PairMaxRunner>(c_, step_.impl, step_.split, std::move(peers), reinterpret_cast<kernels::ValueIndex*>(BaseOf(node_.out[0], c_.rank)));
-}
-
 std::unique_ptr<Runner> Binder::HashLogits() {
   const Value& logits = g_.value(node_.in[0]);
   return std::make_unique<HashLogitsRunner>(ViewOf(node_.in[0]), g_.tables[logits.dims[1].table].leaves, c_.rank == 0 && c_.worker == 0);
@@ -350,8 +102,26 @@ std::unique_ptr<Runner> Binder::Attention() {
   return Make<kernels::AttentionArgs>(args, kernels::AttentionKernels(), patch);
 }
 
+std::unique_ptr<Runner> Binder::SigmoidMul() {
+  kernels::SigmoidMulArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]), ViewOf(node_.out[0])};
+  if (args.y.cols == 0) return std::make_unique<NothingRunner>();
+  return Make<kernels::SigmoidMulArgs>(args, kernels::SigmoidMulKernels(), [](kernels::SigmoidMulArgs& a, const Live& live, const LiveRows& rows) {
+    a.x.rows = a.gate.rows = a.y.rows = rows.Count(live);
+  });
+}
+
 std::unique_ptr<Runner> Binder::Bind() {
   switch (node_.op) {
+    case Op::kCausalConv: return CausalConv();
+    case Op::kGatedDelta: return GatedDelta();
+    case Op::kGatedRmsNorm: return GatedNorm();
+    case Op::kSigmoidMul:
+    case Op::kGateRows: return SigmoidMul();
+    case Op::kRoute: return Route();
+    case Op::kGroupRoutes: return GroupRoutes();
+    case Op::kDispatch: return Dispatch();
+    case Op::kExpertMatmul: return ExpertMatmul();
+    case Op::kCombine: return Combine();
     case Op::kMatmul: return Matmul();
     case Op::kRmsNorm:
     case Op::kAddRmsNorm: return Norm();
@@ -460,8 +230,6 @@ std::unique_ptr<Runner> Binder::Bind() {
   WEFT_CHECK(false, "{} cannot be bound", NameOf(node_.op));
   return nullptr;
 }
-
-}  // namespace
 
 std::unique_ptr<Runner> BindStep(const BindContext& context, RankTables& tables, size_t step) {
   return Binder(context, tables, step).Bind();

@@ -122,7 +122,7 @@ using ReduceMethods = std::span<const comm::Method<comm::ReduceArgs>* const>;
 plan::Choice ChooseReduce(const CpuTargetOptions& options, ReduceMethods list, const Graph& g, const Node& node, int32_t rows_max) {
   const int64_t rows = plan::RowCapacity(g, node.in[0], rows_max);
   const int ranks = GroupSizeOf(g, node);
-  const plan::KLeaves leaves = plan::LeavesOf(g, plan::ReducedWeight(g, node.in[0]), 0);
+  const plan::KLeaves leaves = plan::LeavesOf(g, plan::MakerOfRoots(g, node.in[0]), 0);
   const comm::RootLayout roots = comm::MakeRootLayout(leaves.table == nullptr ? LeafTable::Whole(1) : *leaves.table, ranks);
   comm::ReduceArgs args;
   args.ranks = ranks;
@@ -193,6 +193,13 @@ std::map<std::string, std::vector<std::string>> CpuTarget::Families() {
           {"kv_write", NamesOf(kernels::KvWriteKernels())},
           {"attention", NamesOf(kernels::AttentionKernels())},
           {"silu_mul", NamesOf(kernels::SiluMulKernels())},
+          {"sigmoid_mul", NamesOf(kernels::SigmoidMulKernels())},
+          {"gated_rms_norm", NamesOf(kernels::GatedRmsNormKernels())},
+          {"causal_conv", NamesOf(kernels::CausalConvKernels())},
+          {"gated_delta", NamesOf(kernels::GatedDeltaKernels())},
+          {"route", NamesOf(kernels::RouteKernels())},
+          {"group_routes", NamesOf(kernels::GroupRoutesKernels())},
+          {"combine", NamesOf(kernels::CombineKernels())},
           {"gather_rows", NamesOf(kernels::GatherRowsKernels())},
           {"argmax", NamesOf(kernels::ArgmaxKernels())},
           {"sample", NamesOf(kernels::SampleKernels())},
@@ -201,7 +208,7 @@ std::map<std::string, std::vector<std::string>> CpuTarget::Families() {
 }
 
 plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Bucket& bucket) const {
-  const int64_t rows = plan::RowCapacity(g, node.op == Op::kKvWrite ? node.in[1] : node.out[0], bucket.rows_max);
+  const int64_t rows = plan::RowCapacity(g, RowsOfStep(node), bucket.rows_max);
   const auto ask = [&](std::string_view family) { return Ask{options_, family, {}}; };
   switch (node.op) {
     case Op::kMatmul: return ask("matmul").From(kernels::MatmulKernels(), Shapes(g, node, rows, MatmulShape));
@@ -218,6 +225,16 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
     case Op::kGatherRows: return ask("gather_rows").From(kernels::GatherRowsKernels(), Shapes(g, node, rows, GatherRowsShape));
     case Op::kArgmax: return ask("argmax").From(kernels::ArgmaxKernels(), Shapes(g, node, rows, ArgmaxShape));
     case Op::kSample: return ask("sample").From(kernels::SampleKernels(), Shapes(g, node, rows, SampleShape));
+    case Op::kSigmoidMul:
+    case Op::kGateRows: return ask("sigmoid_mul").From(kernels::SigmoidMulKernels(), Shapes(g, node, rows, SigmoidMulShape));
+    case Op::kGatedRmsNorm: return ask("gated_rms_norm").From(kernels::GatedRmsNormKernels(), Shapes(g, node, rows, GatedRmsNormShape));
+    case Op::kCausalConv: return ask("causal_conv").From(kernels::CausalConvKernels(), Shapes(g, node, rows, CausalConvShape));
+    case Op::kGatedDelta: return ask("gated_delta").From(kernels::GatedDeltaKernels(), Shapes(g, node, rows, GatedDeltaShape));
+    case Op::kRoute: return ask("route").From(kernels::RouteKernels(), Shapes(g, node, rows, RouteShape));
+    case Op::kGroupRoutes: return ask("group_routes").From(kernels::GroupRoutesKernels(), Shapes(g, node, rows, GroupRoutesShape));
+    case Op::kExpertMatmul: return ask("matmul").From(kernels::MatmulKernels(), Shapes(g, node, 1, ExpertMatmulShape));
+    case Op::kDispatch: return ask("gather_rows").From(kernels::GatherRowsKernels(), Shapes(g, node, rows, DispatchShape));
+    case Op::kCombine: return ask("combine").From(kernels::CombineKernels(), Shapes(g, node, rows, CombineShape));
     case Op::kHashLogits: return {"xxh64", {}};
     case Op::kAllReduce: return ChooseReduce(options_, comm::AllReduceMethods(), g, node, bucket.rows_max);
     case Op::kReduceScatter: return ChooseReduce(options_, comm::ReduceScatterMethods(), g, node, bucket.rows_max);

@@ -283,10 +283,38 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
       if (here_.contains(r)) page_bytes_here += layout.page_bytes();
     }
   }
+  // Recurrent states: bytes of one slot of each, per rank.
+  std::vector<std::vector<int64_t>> slot_bytes(ranks);
+  int64_t slot_bytes_here = 0;
+  for (const graph::Node& node : g.nodes) {
+    if (node.op != Op::kCausalConv && node.op != Op::kGatedDelta) continue;
+    memory_.states.push_back(g.value(node.in[0]).name);
+    for (int r = 0; r < ranks; ++r) {
+      slot_bytes[r].push_back(RoundUp(StateSlotBytes(g, node, r, config_.log_rows), 64));
+      if (here_.contains(r)) slot_bytes_here += slot_bytes[r].back();
+    }
+  }
+  memory_.log_rows = config_.log_rows;
+  if (config_.state_checkpoints == kCheckpointsByMemory) {
+    const int64_t room = AvailableBytes() / 10 / std::max<int64_t>(slot_bytes_here * neighbours_.on_host, 1);
+    int64_t slots_of_prefixes = memory_.states.empty() ? 0 : std::min<int64_t>(config_.rows_max, room);
+    if (config_.link != nullptr) {
+      WEFT_ASSIGN_OR_RETURN(slots_of_prefixes, comm::Least(*config_.link, slots_of_prefixes, StartSite("state checkpoints")));
+    }
+    config_.state_checkpoints = static_cast<int32_t>(slots_of_prefixes);
+  }
+  // Slot 0 is nobody's.
+  const int32_t slots = memory_.states.empty() ? 0 : config_.rows_max + 1 + config_.state_checkpoints;
+  if (slots * slot_bytes_here * neighbours_.on_host > AvailableBytes() / 2) {
+    return Status::Exhausted("recurrent states take {}, {} for each of --max-num-seqs {} and --state-checkpoints {}; {} are free",
+                             device::FormatBytes(slots * slot_bytes_here), device::FormatBytes(slot_bytes_here), config_.rows_max, config_.state_checkpoints,
+                             device::FormatBytes(AvailableBytes()));
+  }
+
   const int64_t pages_per_request = (config_.positions_max + config_.page_tokens - 1) / config_.page_tokens;
   int64_t pages = 0;
   if (config_.kv_bytes > 0) {
-    pages = config_.kv_bytes / page_bytes;
+    pages = config_.kv_bytes / std::max<int64_t>(page_bytes, 1);
     if (pages < 2) {
       return Status::Invalid("--kv-cache-memory-bytes {} holds no block; one of {} tokens takes {} bytes over {} layers",
                              config_.kv_bytes, config_.page_tokens, page_bytes, layers_);
@@ -310,6 +338,7 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
   limits_.positions_max = config_.positions_max;
   limits_.page_tokens = config_.page_tokens;
   limits_.pages = static_cast<int32_t>(pages);
+  limits_.states = slots;
 
   memory_.page_tokens = config_.page_tokens;
   memory_.ranks.resize(ranks);
@@ -323,7 +352,18 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
     rank.LayOut(arena.data(), rank_arena, hidden, worker_arena, scratch, workers_);
     rank.units = units_[r].data();
     fabric_->SetWindow(r, arena.span());
-    int64_t kv = 0;
+    int64_t kv = 0, states = 0;
+    for (int64_t bytes : slot_bytes[r]) states += bytes * slots;
+    if (states > 0) {
+      WEFT_ASSIGN_OR_RETURN(device::Memory pool, device::Memory::Allocate(states, node, fmt::format("recurrent states of rank {}", r)));
+      std::byte* next = pool.data();
+      for (int64_t bytes : slot_bytes[r]) {
+        rank.states.push_back(next);
+        rank.slot_bytes.push_back(bytes);
+        next += bytes * slots;
+      }
+      regions_.push_back(std::move(pool));
+    }
     for (int64_t bytes : layer_page_bytes[r]) kv += RoundUp(bytes * pages, 64);
     WEFT_ASSIGN_OR_RETURN(device::Memory pool, device::Memory::Allocate(std::max<int64_t>(kv, 1), node, fmt::format("KV cache of rank {}", r)));
     std::byte* next = pool.data();
@@ -332,8 +372,9 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
       next += RoundUp(bytes * pages, 64);
     }
     if (log != nullptr) {
-      log->Info("rank {}: weights {}{}, KV {} ({} blocks of {} tokens), arena {}", r, device::FormatBytes(weights_->bytes()), config_.link == nullptr ? " shared" : "",
-                device::FormatBytes(kv), pages - 1, config_.page_tokens, device::FormatBytes(work));
+      log->Info("rank {}: weights {}{}, KV {} ({} blocks of {} tokens), {}arena {}", r, device::FormatBytes(weights_->bytes()), config_.link == nullptr ? " shared" : "",
+                device::FormatBytes(kv), pages - 1, config_.page_tokens,
+                states == 0 ? "" : fmt::format("states {} ({} slots), ", device::FormatBytes(states), slots - 1), device::FormatBytes(work));
     }
     regions_.push_back(std::move(arena));
     regions_.push_back(std::move(pool));
@@ -400,11 +441,22 @@ Status ModelInstance::Check(const plan::StepInputs& in) const {
     if (in.positions[t] < 0 || in.positions[t] >= limits_.positions_max) return Status::Invalid("position {} of row {} is not in [0, {})", in.positions[t], t, limits_.positions_max);
     if (in.slots[t] < limits_.page_tokens || in.slots[t] >= slots) return Status::Invalid("slot {} of row {} is not in [{}, {})", in.slots[t], t, limits_.page_tokens, slots);
   }
+  for (const plan::StateCopy& copy : in.state_copies) {
+    for (const int32_t slot : {copy.from, copy.to}) {
+      if (slot < 1 || slot >= limits_.states) return Status::Invalid("state {} of a copy is not in [1, {})", slot, limits_.states);
+    }
+  }
   int64_t next = 0;
   for (const Segment& s : in.segments) {
     const int64_t keys = int64_t{s.position_begin} + s.rows;
     if (s.row_begin != next || s.rows < 1 || s.position_begin < 0 || s.page_count < 0 || int64_t{s.page_count} * limits_.page_tokens < keys) {
       return Status::Invalid("segment at row {}: {} rows from position {} with {} pages", s.row_begin, s.rows, s.position_begin, s.page_count);
+    }
+    if (limits_.states > 0) {
+      if (s.state < 1 || s.state >= limits_.states) return Status::Invalid("state {} of the segment at row {} is not in [1, {})", s.state, s.row_begin, limits_.states);
+      if (s.replay < 0 || s.replay > config_.log_rows || s.logged < 0 || s.logged > std::min(config_.log_rows, s.rows)) {
+        return Status::Invalid("segment at row {}: {} rows replayed, {} of {} logged; a log has {}", s.row_begin, s.replay, s.logged, s.rows, config_.log_rows);
+      }
     }
     for (int32_t p = 0; p < s.page_count; ++p) {
       if (s.pages[p] < 0 || s.pages[p] >= limits_.pages) return Status::Invalid("page {} is not in [0, {})", s.pages[p], limits_.pages);

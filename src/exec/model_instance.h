@@ -29,6 +29,9 @@
 
 namespace weft::exec {
 
+// As many states of prefixes as rows_max, and as a tenth of the free memory holds.
+inline constexpr int32_t kCheckpointsByMemory = -1;
+
 // --tensor-parallel-size, --dtype, --max-num-batched-tokens, ... as main() has read them.
 struct ExecConfig {
   int ranks = 1;
@@ -39,6 +42,8 @@ struct ExecConfig {
   int32_t rows_max = 128;
   int32_t positions_max = 0;        // 0: the model's
   int32_t page_tokens = 16;
+  int32_t log_rows = 0;             // rows of a step that a recurrent state can take back
+  int32_t state_checkpoints = 0;    // slots for recurrent states of prefixes
   int64_t kv_bytes = 0;             // 0: what positions_max and rows_max need, bounded by memory
   int32_t each_rows_max = 8;        // chain_steps
   plan::CompileOptions compile;
@@ -88,6 +93,7 @@ class ModelInstance {
   int workers_per_rank() const { return workers_; }
   comm::Fabric& fabric() { return *fabric_; }
   const comm::Fabric& fabric() const { return *fabric_; }
+  const ExecMemory& memory() const { return memory_; }
   // The plan whose bucket holds this many rows.
   BoundPlan& body(int32_t tokens) { return bodies_[plan::LadderIndex(body_ladder_, tokens)]; }
   BoundPlan& head(int32_t rows, plan::HeadMode mode, bool hash) {

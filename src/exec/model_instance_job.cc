@@ -84,6 +84,7 @@ std::vector<const std::byte*> ModelInstance::PanelsOf(const Weights& weights) co
       const auto tables = MakeRankTables(bound.plan, weights, r, config_.faults);
       for (const RankTables::OfStep& step : tables->steps) {
         panels.insert(panels.end(), step.packed.data.begin(), step.packed.data.end());
+        for (const PackedTable& expert : step.experts) panels.insert(panels.end(), expert.data.begin(), expert.data.end());
       }
     }
   };

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/check.h"
+#include "plan/local_rows.h"
 #include "plan/plan.h"
 
 namespace weft::exec {
@@ -12,6 +13,14 @@ using graph::Node;
 using graph::Value;
 using graph::ValueId;
 using plan::LocalWidth;
+
+ValueId RowsOfStep(const Node& node) {
+  switch (node.op) {
+    case graph::Op::kKvWrite: return node.in[1];
+    case graph::Op::kGroupRoutes: return node.in[0];
+    default: return node.out[0];
+  }
+}
 
 View ShapeOf(const Graph& g, ValueId id, int64_t rows, int rank) {
   const Value& v = g.value(id);
@@ -34,7 +43,7 @@ kernels::MatmulArgs MatmulShape(const Graph& g, const Node& node, int64_t rows, 
   const plan::KLeaves leaves = plan::LeavesOf(g, operands.weights[0], rank);
   args.w.k_leaves = leaves.range.size();
   args.finish = !node.Has("roots");
-  args.roots = plan::RootsOf(g, operands.weights[0], rank);
+  args.roots = plan::RootsOf(g, node, rank);
   args.y = View{nullptr, rows, args.w.n, args.w.n, g.value(node.out[0]).dtype};
   return args;
 }
@@ -138,10 +147,124 @@ kernels::SiluMulArgs SiluMulShape(const Graph& g, const Node& node, int64_t rows
   return {v, v, v};
 }
 
+kernels::SigmoidMulArgs SigmoidMulShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::SigmoidMulArgs args;
+  args.x = ShapeOf(g, node.in[0], rows, rank);
+  args.gate = ShapeOf(g, node.in[1], rows, rank);
+  args.y = args.x;
+  return args;
+}
+
+kernels::GatedRmsNormArgs GatedRmsNormShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::GatedRmsNormArgs args;
+  args.o = ShapeOf(g, node.in[0], rows, rank);
+  args.z = args.y = args.o;
+  args.eps = static_cast<float>(node.Real("eps"));
+  args.width = node.Int("width");
+  args.heads = static_cast<int>(args.o.cols / args.width);
+  args.leaves = LeafTable::Make(args.width, node.Int("leaf_atom")).count();
+  args.activation = node.IntOr("sigmoid", 0) != 0 ? kernels::GateActivation::kSigmoid : kernels::GateActivation::kSilu;
+  return args;
+}
+
+kernels::CausalConvArgs CausalConvShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::CausalConvArgs args;
+  args.x = ShapeOf(g, node.in[1], rows, rank);
+  args.y = args.x;
+  args.w_stride = args.state_row_stride = args.x.cols;
+  args.taps = static_cast<int>(g.value(node.in[0]).dims[0].n) + 1;
+  args.state_stride = ConvSlotElements(args);
+  return args;
+}
+
+kernels::GatedDeltaArgs GatedDeltaShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::GatedDeltaArgs args;
+  args.key_dim = static_cast<int>(node.Int("key_dim"));
+  args.value_dim = static_cast<int>(node.Int("value_dim"));
+  args.q = ShapeOf(g, node.in[1], rows, rank);
+  args.k = ShapeOf(g, node.in[2], rows, rank);
+  args.v = ShapeOf(g, node.in[3], rows, rank);
+  args.a = ShapeOf(g, node.in[4], rows, rank);
+  args.b = ShapeOf(g, node.in[5], rows, rank);
+  args.y = args.v;
+  args.key_heads = static_cast<int>(args.k.cols / args.key_dim);
+  args.value_heads = static_cast<int>(args.v.cols / args.value_dim);
+  args.state_stride = args.layout().slot_floats();
+  return args;
+}
+
+int64_t StateSlotBytes(const Graph& g, const Node& node, int rank, int log_rows) {
+  if (node.op == graph::Op::kGatedDelta) {
+    kernels::GatedDeltaArgs args = GatedDeltaShape(g, node, 1, rank);
+    args.log_max = log_rows;
+    return args.layout().slot_floats() * 4;
+  }
+  kernels::CausalConvArgs args = CausalConvShape(g, node, 1, rank);
+  args.log_max = log_rows;
+  return ConvSlotElements(args) * FactsOf(args.x.dtype).block_bytes;
+}
+
+kernels::RouteArgs RouteShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::RouteArgs args;
+  args.logits = ShapeOf(g, node.in[0], rows, rank);
+  args.top_k = static_cast<int>(node.Int("top_k"));
+  args.scoring = node.IntOr("sigmoid", 0) != 0 ? kernels::Scoring::kSigmoid : kernels::Scoring::kSoftmax;
+  args.renormalise = node.IntOr("renormalise", 0) != 0;
+  args.scale = static_cast<float>(node.Real("scale"));
+  args.groups = static_cast<int>(node.IntOr("groups", 1));
+  args.groups_kept = static_cast<int>(node.IntOr("groups_kept", 1));
+  return args;
+}
+
+kernels::GroupRoutesArgs GroupRoutesShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::GroupRoutesArgs args;
+  const graph::ElementRange own = plan::ExpertsOf(g, g.value(node.out[0]), rank);
+  args.rows = rows;
+  args.top_k = static_cast<int>(g.value(node.in[0]).dims[1].n);
+  args.first = static_cast<int32_t>(own.begin);
+  args.count = static_cast<int>(own.size());
+  return args;
+}
+
+kernels::MatmulArgs ExpertMatmulShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  const graph::MatmulOperands operands = OperandsOf(node);
+  const Value& x = g.value(operands.x);
+  kernels::MatmulArgs args;
+  args.rows = rows;
+  args.int8_activations = x.int8_rows;
+  args.x = ShapeOf(g, operands.x, rows, rank);
+  args.xq.rows = x.int8_rows ? rows : 0;
+  args.xq.k = x.int8_rows ? args.x.cols : 0;
+  args.w.dtype = g.value(operands.weights[0]).dtype;
+  args.w.k = args.x.cols;
+  for (ValueId y : node.out) args.w.n += LocalWidth(g, g.value(y), rank);
+  args.w.k_leaves = plan::ExpertLeavesOf(g, operands.weights[0]).range.size();
+  args.y = View{nullptr, rows, args.w.n, args.w.n, g.value(node.out[0]).dtype};
+  return args;
+}
+
+kernels::CombineArgs CombineShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::CombineArgs args;
+  args.tokens = rows;
+  args.top_k = static_cast<int>(g.value(node.in[2]).dims[1].n);
+  args.rows = ShapeOf(g, node.in[0], rows * args.top_k, rank);
+  args.leaves = plan::LeavesOf(g, node, rank).range.size();
+  args.roots = plan::RootsOf(g, node, rank);
+  return args;
+}
+
 kernels::GatherRowsArgs GatherRowsShape(const Graph& g, const Node& node, int64_t rows, int rank) {
   kernels::GatherRowsArgs args;
   args.x = ShapeOf(g, node.in[0], rows, rank);
   args.y = ShapeOf(g, node.out[0], rows, rank);
+  return args;
+}
+
+kernels::GatherRowsArgs DispatchShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::GatherRowsArgs args = GatherRowsShape(g, node, rows, rank);
+  args.int8_rows = g.value(node.in[0]).int8_rows;
+  args.xq.k = args.yq.k = args.int8_rows ? args.x.cols : 0;
+  args.yq.rows = args.int8_rows ? rows : 0;
   return args;
 }
 

@@ -167,6 +167,10 @@ class RankExecutor final : public InstanceExecutor {
   Status Work(int index) {
     const int workers = instance_->workers_per_rank();
     const int rank = here_.begin + index / workers, worker = index % workers;
+    if (const auto copies = live_.inputs->state_copies; !copies.empty()) {
+      for (const plan::StateCopy& copy : copies) instance_->memory().ranks[rank].CopyStates(copy, worker, workers);
+      WEFT_RETURN_IF_ERROR(MeetOnRank(rank, worker, {deadline_ns_, -1, "state copies"}));
+    }
     WEFT_RETURN_IF_ERROR(WalkPlan(*body_, rank, worker));
     if (head_ == nullptr) return Status::Ok();
     // The head reads what the body left behind and reuses its arena.
@@ -263,6 +267,9 @@ class ReferenceExecutor final : public InstanceExecutor {
  protected:
   Status Walk() override {
     kernels::ScopedFlushDenormals flush;
+    for (const plan::StateCopy& copy : live_.inputs->state_copies) {
+      for (const RankMemory& rank : instance_->memory().ranks) rank.CopyStates(copy, 0, 1);
+    }
     for (BoundPlan* bound : {body_, head_}) {
       if (bound == nullptr) continue;
       for (size_t s = 0; s < bound->plan.steps.size(); ++s) {

@@ -5,6 +5,8 @@
 #include "base/check.h"
 #include "exec/op_args.h"
 #include "fused/matmul_all_reduce_norm.h"
+#include "plan/local_rows.h"
+#include "plan/wire_bytes.h"
 
 namespace weft::exec {
 
@@ -83,8 +85,7 @@ class TableMaker {
       case Op::kAllReduce:
       case Op::kReduceScatter: {
         if (node.in.size() == 2) t.bias = weights_.VectorOf(g_, node.in[1], rank_);
-        const Node& matmul = g_.nodes[g_.ProducerOf(node.in[0])];
-        t.roots = RootsOf(plan::LeavesOf(g_, matmul.in[1], rank_), GroupSizeOf(g_, node), in_order_);
+        t.roots = RootsOf(plan::LeavesOf(g_, plan::MakerOfRoots(g_, node.in[0]), rank_), GroupSizeOf(g_, node), in_order_);
         return;
       }
       case Op::kMatmulReduceScatter:
@@ -100,6 +101,55 @@ class TableMaker {
         for (int i = 0; !none && i < tiles; ++i) {
           t.tiles.push_back(ColumnsOf(t.packed, fused::TileBegin(cols, i, tiles), fused::TileBegin(cols, i + 1, tiles)));
         }
+        return;
+      }
+      case Op::kGatedRmsNorm: {
+        t.gain = weights_.VectorOf(g_, node.in[2], rank_);
+        const LeafTable leaves = LeafTable::Make(node.Int("width"), node.Int("leaf_atom"));
+        t.leaf_begin.assign(leaves.starts().begin(), leaves.starts().end());
+        return;
+      }
+      case Op::kCausalConv: {
+        const std::vector<float> filters = weights_.VectorOf(g_, node.in[2], rank_);  // [channels][taps]
+        const auto taps = static_cast<size_t>(g_.value(node.in[2]).dims[1].n), channels = filters.size() / taps;
+        t.gain.resize(filters.size());
+        for (size_t i = 0; i < filters.size(); ++i) t.gain[i % taps * channels + i / taps] = filters[i];
+        return;
+      }
+      case Op::kGatedDelta: {
+        const int64_t key_dim = node.Int("key_dim"), value_dim = node.Int("value_dim");
+        const Value &k = g_.value(node.in[2]), &v = g_.value(node.in[3]);
+        const int64_t ratio = (v.dims[1].n / value_dim) / (k.dims[1].n / key_dim);
+        const graph::ElementRange own = ElementsOf(g_, v, 1, rank_);
+        const int64_t first = own.begin / value_dim, last = own.end / value_dim;
+        const std::vector<float> a = weights_.VectorOf(g_, node.in[6], rank_), dt = weights_.VectorOf(g_, node.in[7], rank_);
+        for (int64_t h = first; h < last; ++h) {
+          t.gain.push_back(a[static_cast<size_t>(h)]);
+          t.bias.push_back(dt[static_cast<size_t>(h)]);
+          t.kv_of_head.push_back(static_cast<int32_t>(h / ratio - first / ratio));
+        }
+        return;
+      }
+      case Op::kRoute:
+        if (node.in.size() == 2) t.bias = weights_.VectorOf(g_, node.in[1], rank_);
+        return;
+      case Op::kExpertMatmul: {
+        const graph::MatmulOperands operands = OperandsOf(node);
+        const graph::ElementRange own = plan::ExpertsOf(g_, g_.value(node.in[1]), rank_);
+        for (int64_t e = own.begin; e < own.end; ++e) {
+          t.experts.push_back(weights_.TableOf(g_, operands.weights, rank_, /*all_ranks=*/false, e));
+        }
+        int64_t n = 0;
+        for (ValueId y : node.out) n += LocalWidth(g_, g_.value(y), rank_);
+        const Value& w = g_.value(operands.weights[0]);
+        for (const PackedTable& table : t.experts) t.expert_matrices.push_back(table.matrix(w.dtype, n, w.dims[2].n));
+        t.merges = MergesOf(plan::ExpertLeavesOf(g_, operands.weights[0]), in_order_);
+        return;
+      }
+      case Op::kCombine: {
+        const plan::KLeaves leaves = plan::LeavesOf(g_, node, rank_);
+        t.merges = MergesOf(leaves, in_order_);
+        for (int l = leaves.range.begin; l <= leaves.range.end; ++l) t.expert_begin.push_back(static_cast<int32_t>(leaves.table->start(l)));
         return;
       }
       case Op::kAttention: {

@@ -18,10 +18,13 @@ struct RankTables {
   struct OfStep {
     PackedTable packed;
     std::vector<PackedTable> tiles;  // of a fused step: columns of packed
+    std::vector<PackedTable> experts;  // of the experts that are here
+    std::vector<kernels::PackedMatrix> expert_matrices;
     std::vector<float> bias, gain;
     std::vector<uint8_t> merges;
     std::vector<int64_t> leaf_begin;
     std::vector<int32_t> kv_of_head;
+    std::vector<int32_t> expert_begin;  // of the leaves of experts that are here
     comm::RootLayout roots;
   };
   std::vector<OfStep> steps;

@@ -5,7 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/fabric.h"
@@ -34,8 +36,9 @@ struct Live {
 struct LiveRows {
   plan::LocalRows rows;
   bool head = false;  // counted in head rows, else in tokens
+  const int32_t* routes = nullptr;  // of routes: how many this step has, once they are grouped
   int64_t Total(const Live& live) const { return head ? live.head_rows : live.tokens; }
-  int64_t Count(const Live& live) const { return rows.Count(Total(live)); }
+  int64_t Count(const Live& live) const { return routes != nullptr ? *routes : rows.Count(Total(live)); }
 };
 
 class Runner {
@@ -67,7 +70,19 @@ struct RankMemory {
   std::vector<std::byte*> worker_arenas;     // [workers]
   std::vector<std::byte*> scratch;           // [workers]
   std::vector<std::byte*> kv_layers;         // [layers]
+  // By ExecMemory::states: the pool of each recurrent state, and bytes of a slot.
+  std::vector<std::byte*> states;
+  std::vector<int64_t> slot_bytes;
   UnitCounts* units = nullptr;               // [workers]
+
+  // Worker w of n copies its share of a slot's states.
+  void CopyStates(const plan::StateCopy& copy, int worker, int workers) const {
+    for (size_t i = 0; i < states.size(); ++i) {
+      const kernels::Slice part = kernels::SliceOf(slot_bytes[i] / 64, worker, workers);
+      std::memcpy(states[i] + copy.to * slot_bytes[i] + part.begin * 64, states[i] + copy.from * slot_bytes[i] + part.begin * 64,
+                  static_cast<size_t>(part.end - part.begin) * 64);
+    }
+  }
 
   // One region for all but the KV: the arena first, the workers' own last.
   void LayOut(std::byte* region, int64_t arena_bytes, int64_t hidden_bytes, int64_t worker_arena_bytes, int64_t scratch_bytes, int workers) {
@@ -81,6 +96,8 @@ struct RankMemory {
 };
 struct ExecMemory {
   std::vector<RankMemory> ranks;
+  std::vector<std::string> states;  // names of recurrent states, in order of their layers
+  int log_rows = 0;                 // rows of a slot's log
   const float* rope_cos = nullptr;
   const float* rope_sin = nullptr;
   int page_tokens = 0;

@@ -2,6 +2,7 @@
 
 #include "exec/kernel_runners.h"
 #include "exec/op_args.h"
+#include "plan/local_rows.h"
 
 namespace weft::exec {
 
@@ -41,6 +42,25 @@ int64_t ScratchBytes(const Plan& plan) {
         case Op::kKvWrite: want(kernels::KvWriteKernels(), step.impl, KvWriteShape(g, node, rows, r)); break;
         case Op::kAttention: want(kernels::AttentionKernels(), step.impl, AttentionShape(g, node, rows, r)); break;
         case Op::kSiluMul: want(kernels::SiluMulKernels(), step.impl, SiluMulShape(g, node, rows, r)); break;
+        case Op::kSigmoidMul:
+        case Op::kGateRows: want(kernels::SigmoidMulKernels(), step.impl, SigmoidMulShape(g, node, rows, r)); break;
+        case Op::kGatedRmsNorm: want(kernels::GatedRmsNormKernels(), step.impl, GatedRmsNormShape(g, node, rows, r)); break;
+        case Op::kCausalConv: want(kernels::CausalConvKernels(), step.impl, CausalConvShape(g, node, rows, r)); break;
+        case Op::kGatedDelta: want(kernels::GatedDeltaKernels(), step.impl, GatedDeltaShape(g, node, rows, r)); break;
+        case Op::kRoute: want(kernels::RouteKernels(), step.impl, RouteShape(g, node, rows, r)); break;
+        case Op::kGroupRoutes: want(kernels::GroupRoutesKernels(), step.impl, GroupRoutesShape(g, node, rows, r)); break;
+        case Op::kExpertMatmul: {
+          kernels::GroupedMatmulArgs args;
+          args.matmul = ExpertMatmulShape(g, node, plan::RowCapacity(g, node.in[0], rows), r);
+          args.rows_max = rows;
+          args.count = static_cast<int>(plan::ExpertsOf(g, g.value(node.in[1]), r).size());
+          args.kernel = Named(kernels::MatmulKernels(), step.impl);
+          const auto* grouped = kernels::GroupedMatmulKernels()[0];
+          if (grouped->scratch_bytes != nullptr) bytes = std::max(bytes, grouped->scratch_bytes(args));
+          break;
+        }
+        case Op::kCombine: want(kernels::CombineKernels(), step.impl, CombineShape(g, node, rows, r)); break;
+        case Op::kDispatch: want(kernels::GatherRowsKernels(), step.impl, DispatchShape(g, node, rows, r)); break;
         case Op::kGatherRows: want(kernels::GatherRowsKernels(), step.impl, GatherRowsShape(g, node, rows, r)); break;
         case Op::kArgmax: want(kernels::ArgmaxKernels(), step.impl, ArgmaxShape(g, node, rows, r)); break;
         case Op::kSample: want(kernels::SampleKernels(), step.impl, SampleShape(g, node, rows, r)); break;

@@ -8,17 +8,18 @@ namespace {
 struct Header {
   StepPlans plans;
   int32_t tokens = 0, segments = 0, pages = 0, head_rows = 0;
-  int32_t mode = 0, hash_logits = 0;
+  int32_t mode = 0, hash_logits = 0, state_copies = 0, unused = 0;
 };
 // A segment whose pages follow those of the segment before.
 struct SegmentRecord {
-  int32_t row_begin, rows, position_begin, page_count;
+  int32_t row_begin, rows, position_begin, page_count, state, replay, logged;
 };
 
 template <typename T>
 void Append(std::span<const T> values, std::vector<std::byte>* out) {
-  const auto bytes = std::as_bytes(values);
-  out->insert(out->end(), bytes.begin(), bytes.end());
+  const size_t at = out->size();
+  out->resize(at + values.size_bytes());
+  if (!values.empty()) std::memcpy(out->data() + at, values.data(), values.size_bytes());
 }
 
 }  // namespace
@@ -30,16 +31,18 @@ void PackStep(const StepPlans& plans, const plan::StepInputs& in, std::vector<st
                 .segments = static_cast<int32_t>(in.segments.size()),
                 .head_rows = static_cast<int32_t>(in.head_rows.size()),
                 .mode = static_cast<int32_t>(in.mode),
-                .hash_logits = in.hash_logits};
+                .hash_logits = in.hash_logits,
+                .state_copies = static_cast<int32_t>(in.state_copies.size())};
   for (const Segment& s : in.segments) header.pages += s.page_count;
   out->clear();
   Append(std::span<const Header>(&header, 1), out);
   Append(in.slots, out);
+  Append(in.state_copies, out);
   Append(in.ids, out);
   Append(in.positions, out);
   Append(in.head_rows, out);
   for (const Segment& s : in.segments) {
-    const SegmentRecord record{s.row_begin, s.rows, s.position_begin, s.page_count};
+    const SegmentRecord record{s.row_begin, s.rows, s.position_begin, s.page_count, s.state, s.replay, s.logged};
     Append(std::span<const SegmentRecord>(&record, 1), out);
   }
   for (const Segment& s : in.segments) Append(std::span<const int32_t>(s.pages, static_cast<size_t>(s.page_count)), out);
@@ -51,7 +54,7 @@ Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
   std::memcpy(&header, bytes.data(), sizeof header);
   const auto count = [](int32_t n) { return static_cast<uint64_t>(static_cast<uint32_t>(n)); };
   const uint64_t expected = sizeof header + count(header.tokens) * (sizeof(int64_t) + 2 * sizeof(int32_t)) +
-                            count(header.head_rows) * sizeof(int32_t) + count(header.segments) * sizeof(SegmentRecord) +
+                            count(header.state_copies) * sizeof(plan::StateCopy) + count(header.head_rows) * sizeof(int32_t) + count(header.segments) * sizeof(SegmentRecord) +
                             count(header.pages) * sizeof(int32_t);
   if (expected != bytes.size() || header.mode < 0 || header.mode > static_cast<int32_t>(plan::HeadMode::kSample)) {
     return Status::Internal("a step of {} bytes that says {}", bytes.size(), expected);
@@ -64,6 +67,7 @@ Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
   plans_ = header.plans;
   inputs_ = {};
   take(header.tokens, &inputs_.slots);
+  take(header.state_copies, &inputs_.state_copies);
   take(header.tokens, &inputs_.ids);
   take(header.tokens, &inputs_.positions);
   take(header.head_rows, &inputs_.head_rows);
@@ -77,7 +81,7 @@ Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
     if (r.page_count < 0 || page + static_cast<size_t>(r.page_count) > pages.size()) {
       return Status::Internal("a step whose segments have more pages than {}", pages.size());
     }
-    segments_.push_back({r.row_begin, r.rows, r.position_begin, r.page_count, pages.data() + page});
+    segments_.push_back({r.row_begin, r.rows, r.position_begin, r.page_count, pages.data() + page, r.state, r.replay, r.logged});
     page += static_cast<size_t>(r.page_count);
   }
   inputs_.segments = segments_;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <set>
 #include <span>
 #include <thread>
 
@@ -101,11 +102,15 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
   // Sizes first: one region holds all, so that huge pages are not broken between tensors.
   int64_t total = 0;
   std::vector<std::pair<std::string, int64_t>> offsets;
+  std::set<std::string> filters;  // small matrices that are read as float32, not multiplied by
   for (const Graph* g : graphs) {
+    for (const graph::Node& node : g->nodes) {
+      if (node.op == graph::Op::kCausalConv) filters.insert(g->value(node.in[2]).name);
+    }
     for (const Value& v : g->values) {
       if (v.kind != ValueKind::kParam || sources.count(v.name) > 0) continue;
       WEFT_ASSIGN_OR_RETURN(sources[v.name], models::FindWeight(checkpoint, v.name));
-      if (v.dims.size() == 1) {
+      if (v.dims.size() == 1 || filters.contains(v.name)) {
         weights->vectors_[v.name] = sources[v.name].Values();
         continue;
       }
@@ -222,7 +227,8 @@ std::vector<float> Weights::VectorOf(const Graph& g, ValueId param, int rank) co
   const auto it = vectors_.find(v.name);
   WEFT_CHECK(it != vectors_.end(), "no vector '{}'", v.name);
   const graph::ElementRange own = ElementsOf(g, v, 0, rank);
-  return {it->second.begin() + own.begin, it->second.begin() + own.end};
+  const int64_t columns = v.dims.size() == 1 ? 1 : v.dims[1].n;
+  return {it->second.begin() + own.begin * columns, it->second.begin() + own.end * columns};
 }
 
 }  // namespace weft::exec

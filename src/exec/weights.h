@@ -46,7 +46,7 @@ class Weights {
   // params that have one each.
   PackedTable TableOf(const graph::Graph& g, const std::vector<graph::ValueId>& weights, int rank,
                       bool all_ranks = false, int64_t expert = 0) const;
-  // A rank's part of a float32 vector (gain, bias): all of it if it is not cut.
+  // A rank's part of a float32 vector (gain, bias) or of rows of filters: all of it if it is not cut.
   std::vector<float> VectorOf(const graph::Graph& g, graph::ValueId param, int rank) const;
 
   int64_t bytes() const { return packed_bytes_; }

@@ -37,8 +37,8 @@ ValueId Builder::Input(std::string name, DType dtype, std::vector<Dim> dims) {
   return static_cast<ValueId>(graph_.values.size()) - 1;
 }
 
-ValueId Builder::State(std::string name, std::vector<Dim> dims) {
-  const ValueId id = Input(std::move(name), model_dtype_, std::move(dims));
+ValueId Builder::State(std::string name, std::vector<Dim> dims, std::optional<DType> dtype) {
+  const ValueId id = Input(std::move(name), dtype.value_or(model_dtype_), std::move(dims));
   graph_.values[id].kind = ValueKind::kState;
   return id;
 }
@@ -65,7 +65,7 @@ ValueId Builder::Embedding(ValueId ids, ValueId table) {
 
 std::vector<ValueId> Builder::ColumnLinear(ValueId x, std::vector<ValueId> weights,
                                            std::vector<ValueId> biases,
-                                           std::vector<std::string> names) {
+                                           std::vector<std::string> names, std::optional<DType> dtype) {
   std::vector<ValueId> in{x}, out;
   in.insert(in.end(), weights.begin(), weights.end());
   int64_t mask = 0;
@@ -74,7 +74,7 @@ std::vector<ValueId> Builder::ColumnLinear(ValueId x, std::vector<ValueId> weigh
       mask |= int64_t{1} << i;
       in.push_back(biases[i]);
     }
-    out.push_back(Temp(names[i], model_dtype_, {at(x).dims[0], at(weights[i]).dims[0]}));
+    out.push_back(Temp(names[i], dtype.value_or(model_dtype_), {at(x).dims[0], at(weights[i]).dims[0]}));
   }
   Node& node = Emit(Op::kColumnLinear, std::move(in), out);
   node.Set("weights", static_cast<int64_t>(weights.size()));
@@ -127,7 +127,7 @@ ValueId Builder::Rope(ValueId x, ValueId positions, int64_t head_dim, int64_t ro
 
 std::pair<ValueId, ValueId> Builder::SelfAttention(const AttentionArgs& args) {
   const ValueId y = Temp("attention", model_dtype_, at(args.q).dims);
-  const ValueId kv = State(graph_.values[args.kv].name + "'", at(args.kv).dims);
+  const ValueId kv = NextVersion(args.kv);
   Node& node = Emit(Op::kSelfAttention, {args.q, args.k, args.v, args.kv, args.slots, args.segments},
                     {y, kv});
   node.Set("head_dim", args.head_dim);
@@ -139,6 +139,66 @@ std::pair<ValueId, ValueId> Builder::SelfAttention(const AttentionArgs& args) {
 ValueId Builder::SwiGlu(ValueId gate, ValueId up) {
   const ValueId y = Temp("silu_mul", model_dtype_, at(gate).dims);
   Emit(Op::kSwiGlu, {gate, up}, {y});
+  return y;
+}
+
+ValueId Builder::SigmoidMul(ValueId x, ValueId gate, std::string name) {
+  const ValueId y = Temp(std::move(name), model_dtype_, at(x).dims);
+  Emit(Op::kSigmoidMul, {x, gate}, {y});
+  return y;
+}
+
+ValueId Builder::GateRows(ValueId x, ValueId gate, std::string name) {
+  const ValueId y = Temp(std::move(name), model_dtype_, at(x).dims);
+  Emit(Op::kGateRows, {x, gate}, {y});
+  return y;
+}
+
+ValueId Builder::Experts(const ExpertArgs& args) {
+  const ValueId y = Temp("experts", model_dtype_, at(args.x).dims);
+  std::vector<ValueId> in{args.x, args.logits, args.gate, args.up, args.down};
+  if (args.correction != kNoValue) in.push_back(args.correction);
+  Node& node = Emit(Op::kExperts, std::move(in), {y});
+  node.Set("top_k", args.top_k);
+  node.Set("scale", args.scale);
+  node.Set("sigmoid", int64_t{args.sigmoid});
+  node.Set("renormalise", int64_t{args.renormalise});
+  node.Set("groups", args.groups);
+  node.Set("groups_kept", args.groups_kept);
+  return y;
+}
+
+ValueId Builder::NextVersion(ValueId state) {
+  const Value& v = at(state);
+  return State(v.name + "'", v.dims, v.dtype);
+}
+
+ValueId Builder::CausalConv(ValueId conv, ValueId x, ValueId w, ValueId segments, std::string name) {
+  const ValueId y = Temp(std::move(name), model_dtype_, at(x).dims);
+  const ValueId next = NextVersion(conv);
+  Emit(Op::kCausalConv, {conv, x, w, segments}, {y, next});
+  return y;
+}
+
+ValueId Builder::GatedDelta(const DeltaArgs& args) {
+  const ValueId y = Temp("delta", model_dtype_, at(args.v).dims);
+  const ValueId next = NextVersion(args.state);
+  Node& node = Emit(Op::kGatedDelta, {args.state, args.q, args.k, args.v, args.a, args.b, args.neg_exp_a, args.dt_bias, args.segments},
+                    {y, next});
+  node.Set("key_dim", args.key_dim);
+  node.Set("value_dim", args.value_dim);
+  return y;
+}
+
+ValueId Builder::GatedRmsNorm(ValueId x, ValueId z, ValueId gain, double eps, int64_t groups, int64_t leaf_atom, bool sigmoid,
+                              std::string name) {
+  const ValueId y = Temp(std::move(name), model_dtype_, at(x).dims);
+  Node& node = Emit(Op::kGatedRmsNorm, {x, z, gain}, {y});
+  node.Set("eps", eps);
+  node.Set("groups", groups);
+  node.Set("width", at(gain).dims[0].n);
+  node.Set("leaf_atom", leaf_atom);
+  node.Set("sigmoid", int64_t{sigmoid});
   return y;
 }
 

@@ -26,14 +26,15 @@ class Builder {
   int FollowingTable(std::string name, int64_t n, int64_t width, int follows, int64_t follow_width);
 
   ValueId Input(std::string name, DType dtype, std::vector<Dim> dims);
-  ValueId State(std::string name, std::vector<Dim> dims);
+  ValueId State(std::string name, std::vector<Dim> dims, std::optional<DType> dtype = std::nullopt);
   // name: as in the checkpoint (Hugging Face spelling); dims [N, K] or [N].
   ValueId Param(std::string name, DType dtype, std::vector<Dim> dims);
 
   ValueId Embedding(ValueId ids, ValueId table);
-  // Several weights over one input are one node: y_i = x w_i^T + b_i.
+  // Several weights over one input are one node: y_i = x w_i^T + b_i, in the model dtype unless told otherwise.
   std::vector<ValueId> ColumnLinear(ValueId x, std::vector<ValueId> weights,
-                                    std::vector<ValueId> biases, std::vector<std::string> names);
+                                    std::vector<ValueId> biases, std::vector<std::string> names,
+                                    std::optional<DType> dtype = std::nullopt);
   ValueId RowLinear(ValueId x, ValueId weight, ValueId bias, std::string name);
   ValueId LmHead(ValueId x, ValueId weight);
   // groups > 1: a norm per head. The row statistic's leaves are LeafTable::Make(width, leaf_atom).
@@ -49,6 +50,32 @@ class Builder {
   // Returns (output, kv').
   std::pair<ValueId, ValueId> SelfAttention(const AttentionArgs& args);
   ValueId SwiGlu(ValueId gate, ValueId up);
+  // x * sigmoid(gate), by element or (gate [T,1] float32) by row.
+  ValueId SigmoidMul(ValueId x, ValueId gate, std::string name);
+  ValueId GateRows(ValueId x, ValueId gate, std::string name);
+  struct ExpertArgs {
+    ValueId x, logits;         // [T,H], [T,E] float32
+    ValueId gate, up, down;    // [E,I,H], [E,I,H], [E,H,I]; E has a leaf table
+    ValueId correction = kNoValue;  // [E], added to the scores that are compared
+    int64_t top_k = 1;
+    bool sigmoid = false;      // scores; else softmax over all experts
+    bool renormalise = false;  // the weights of the chosen ones sum up to 1
+    double scale = 1;
+    int64_t groups = 1, groups_kept = 1;  // experts are chosen from the best groups only
+  };
+  ValueId Experts(const ExpertArgs& args);
+  // Depthwise convolution over the last w.dims[1] tokens, then silu. `conv` [taps-1,C]: the state.
+  ValueId CausalConv(ValueId conv, ValueId x, ValueId w, ValueId segments, std::string name);
+  struct DeltaArgs {
+    ValueId state;             // [Dk, Hv*Dv] float32
+    ValueId q, k, v, a, b;     // [T,Hk*Dk] twice, [T,Hv*Dv], [T,Hv] twice
+    ValueId neg_exp_a, dt_bias, segments;
+    int64_t key_dim, value_dim;
+  };
+  ValueId GatedDelta(const DeltaArgs& args);
+  // rms_norm(x) per head times act(z); `sigmoid`: the gate's activation, else silu.
+  ValueId GatedRmsNorm(ValueId x, ValueId z, ValueId gain, double eps, int64_t groups, int64_t leaf_atom, bool sigmoid,
+                       std::string name);
   ValueId GatherRows(ValueId x, ValueId rows);
   ValueId Argmax(ValueId logits);
   ValueId Sample(ValueId logits);
@@ -58,6 +85,7 @@ class Builder {
 
  private:
   ValueId Temp(std::string name, DType dtype, std::vector<Dim> dims);
+  ValueId NextVersion(ValueId state);
   Node& Emit(Op op, std::vector<ValueId> in, std::vector<ValueId> out);
   const Value& at(ValueId id) const { return graph_.values[id]; }
 

@@ -162,7 +162,8 @@ Node FuseChain(const Node& matmul, const Node& exchange, const Node* norm) {
 }
 
 bool MakesRoots(const Node& node, ValueId id) {
-  return IsFused(node.op) ? id == node.out.back() : node.op == Op::kMatmul && node.Has("roots");
+  if (IsFused(node.op)) return id == node.out.back();
+  return node.op == Op::kCombine || (node.op == Op::kMatmul && node.Has("roots"));
 }
 
 MatmulOperands OperandsOf(const Node& matmul) {
@@ -170,9 +171,10 @@ MatmulOperands OperandsOf(const Node& matmul) {
   const int64_t weights = matmul.Int("weights");
   const int64_t mask = matmul.IntOr("biases", 0);
   operands.x = matmul.in[0];
-  size_t next = 1 + static_cast<size_t>(weights);
+  const size_t first = matmul.op == Op::kExpertMatmul ? 2 : 1;
+  size_t next = first + static_cast<size_t>(weights);
   for (int64_t w = 0; w < weights; ++w) {
-    operands.weights.push_back(matmul.in[1 + w]);
+    operands.weights.push_back(matmul.in[first + static_cast<size_t>(w)]);
     operands.biases.push_back((mask >> w) & 1 ? matmul.in[next++] : kNoValue);
   }
   WEFT_CHECK(next == matmul.in.size(), "{}: {} inputs, {} expected", matmul.layer, matmul.in.size(),

@@ -19,15 +19,18 @@
 
 namespace weft::graph {
 
-enum class Sym : uint8_t { kConst, kTokens, kHeadRows };
+enum class Sym : uint8_t { kConst, kTokens, kHeadRows, kRoutes };
 
-// One dimension: live token rows "T", head rows "R", or a constant, which a leaf table may cut.
+// One dimension: live token rows "T", head rows "R", routes "T*k" (each token's k experts; a rank has those
+// to the experts that it owns of `table`, so how many is known only when a step runs), or a constant, which
+// a leaf table may cut.
 struct Dim {
   Sym sym = Sym::kConst;
   int64_t n = 0;
   int table = -1;
   static Dim T() { return {Sym::kTokens, 0, -1}; }
   static Dim HeadRows() { return {Sym::kHeadRows, 0, -1}; }
+  static Dim Routes(int64_t per_token, int experts) { return {Sym::kRoutes, per_token, experts}; }
   static Dim C(int64_t n, int table = -1) { return {Sym::kConst, n, table}; }
   friend bool operator==(const Dim&, const Dim&) = default;
 };
@@ -39,7 +42,7 @@ enum class ValueKind : uint8_t {
   kTemp,   // made by a node
   kInput,  // live data of a step: ids, positions, slots, segments, rows, hidden
   kParam,  // a weight of the checkpoint
-  kState,  // a versioned effect: a layer's kv cache
+  kState,  // a versioned effect: a layer's kv cache, convolution window or recurrent state
 };
 
 struct Value {
@@ -136,8 +139,12 @@ FusedChain ChainOf(const Node& fused);
 Node FuseChain(const Node& matmul, const Node& exchange, const Node* norm);
 // The node makes `id` as fp32 roots of a leaf tree, one plane for each.
 bool MakesRoots(const Node& node, ValueId id);
+// Whose operand 0 is a version of a state and whose last result is the next one.
+inline bool WritesState(Op op) { return FactsOf(op).effect && !IsIntention(op); }
+// The grouping of routes by expert that group_routes makes: no rows of numbers, but who goes where.
+inline bool IsGrouping(const Value& v) { return v.dims.size() == 1 && v.dims[0].sym == Sym::kRoutes; }
 
-// Views of a matmul's inputs by role.
+// Views of a matmul's inputs by role; of an expert_matmul too.
 struct MatmulOperands {
   ValueId x = kNoValue;
   std::vector<ValueId> weights;

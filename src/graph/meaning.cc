@@ -145,9 +145,9 @@ class Terms {
     for (size_t i = 0; i < node.out.size(); ++i) {
       of_[node.out[i]] = Term("out").Of(base.Done()).Of(i).Type(g_.value(node.out[i])).Done();
     }
-    if (node.op == Op::kKvWrite) {
-      first_name_[node.out[0]] = first_name_[node.in[0]];
-      effects_.effects[first_name_[node.in[0]]] = of_[node.out[0]];
+    if (WritesState(node.op)) {
+      first_name_[node.out.back()] = first_name_[node.in[0]];
+      effects_.effects[first_name_[node.in[0]]] = of_[node.out.back()];
     }
   }
 

@@ -10,10 +10,14 @@ namespace weft::graph {
 
 enum class Op : uint8_t {
   // Words of intention: what a model file says. expand() turns each into primitive ops.
-  kEmbedding, kColumnLinear, kRowLinear, kLmHead, kSelfAttention, kSwiGlu,
+  kEmbedding, kColumnLinear, kRowLinear, kLmHead, kSelfAttention, kExperts, kSwiGlu,
   // Primitive ops.
   kEmbed, kQuantise, kMatmul, kFinish, kRmsNorm, kAddRmsNorm, kAdd, kRope, kKvWrite, kAttention,
-  kSiluMul, kGatherRows, kArgmax, kSample, kHashLogits, kSliceRows,
+  kSiluMul, kSigmoidMul, kGateRows, kGatherRows, kArgmax, kSample, kHashLogits, kSliceRows,
+  // Of experts: rows are routes, T * k of them.
+  kRoute, kGroupRoutes, kDispatch, kExpertMatmul, kCombine,
+  // Of the gated delta net.
+  kCausalConv, kGatedDelta, kGatedRmsNorm,
   // Changes of placement.
   kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPairMax,
   // Chains in one step: compute and exchange interleaved by tiles.
@@ -24,7 +28,7 @@ enum class Op : uint8_t {
 // How an op's output placement follows from its inputs', one mesh axis at a time; in words: TextOf().
 enum class PlaceRule : uint8_t {
   kIntention, kElementwise, kTokenwise, kMatmul, kFinish, kHeads, kEmbed, kWholeRow, kArgmax, kSliceRows,
-  kAllReduce, kReduceScatter, kAllGather, kAllToAll, kChain,
+  kGroupRoutes, kDispatch, kExpertMatmul, kCombine, kAllReduce, kReduceScatter, kAllGather, kAllToAll, kChain,
 };
 
 std::string_view TextOf(PlaceRule rule);
@@ -37,7 +41,7 @@ struct OpFacts {
   bool linear;      // commutes with a sum over ranks before rounding
   bool monotone;    // keeps the order of values (commutes with argmax)
   bool view;        // no data moves
-  bool effect;      // writes a versioned state (kv)
+  bool effect;      // writes a versioned state: its first operand, made anew as its last result
   std::string_view doc;  // shapes and dtype rule, one line
 };
 

@@ -19,6 +19,8 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
      "x [R,H], w [V,H] -> logits [R,V] f32, never rounded"},
     {Op::kSelfAttention, "self_attention", R::kIntention,  false, false, false, false, true,
      "q, k, v, kv -> [T, heads*D], kv'"},
+    {Op::kExperts, "experts", R::kIntention,               true,  false, false, false, false,
+     "x [T,H], logits [T,E] f32, gate, up [E,I,H], down [E,H,I] (correction [E]) -> [T,H]: the k best of E"},
     {Op::kSwiGlu, "swiglu", R::kIntention,                 true,  false, false, false, false,
      "gate [T,F], up [T,F] -> [T,F]"},
 
@@ -44,6 +46,10 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
      "q [T, heads*D], kv', segments -> [T, heads*D]"},
     {Op::kSiluMul, "silu_mul", R::kElementwise,            true,  false, false, false, false,
      "gate, up [T,F] -> round(silu(gate)*up)"},
+    {Op::kSigmoidMul, "sigmoid_mul", R::kElementwise,      true,  false, false, false, false,
+     "x, gate [T,F] -> round(x*sigmoid(gate))"},
+    {Op::kGateRows, "gate_rows", R::kTokenwise,            true,  false, false, false, false,
+     "x [T,H], gate [T,1] f32 -> round(x*sigmoid(gate))"},
     {Op::kGatherRows, "gather_rows", R::kWholeRow,         false, true,  false, false, false,
      "x [T,H], rows [R] -> [R,H]"},
     {Op::kArgmax, "argmax", R::kArgmax,                    true,  false, false, false, false,
@@ -54,6 +60,24 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
      "logits [R,V] f32 -> XXH64 over the leaves' hashes [R]"},
     {Op::kSliceRows, "slice_rows", R::kSliceRows,          true,  true,  true,  false, false,
      "R -> S(0): a rank's own rows of what it has whole; nothing crosses"},
+
+    {Op::kRoute, "route", R::kTokenwise,                   true,  false, false, false, false,
+     "logits [T,E] f32 (correction [E]) -> ids [T,k] ascending, weights [T,k] f32"},
+    {Op::kGroupRoutes, "group_routes", R::kGroupRoutes,    false, false, false, false, false,
+     "ids [T,k] -> the routes [T*k] to a rank's own experts, by expert, then token"},
+    {Op::kDispatch, "dispatch", R::kDispatch,              false, true,  false, false, false,
+     "x [T,K], routes -> [routes,K]: the token of each"},
+    {Op::kExpertMatmul, "expert_matmul", R::kExpertMatmul, false, false, false, false, false,
+     "x [routes,K], routes, w... [E,N,K] -> y... [routes,N]: each by its expert's, K never cut"},
+    {Op::kCombine, "combine", R::kCombine,                 true,  false, false, false, false,
+     "x [routes,H], routes, ids, weights [T,k] -> f32 roots [T,H] of the experts' leaf tree (Partial)"},
+
+    {Op::kCausalConv, "causal_conv", R::kHeads,            false, false, false, false, true,
+     "conv, x [T,C], w [C,taps], segments -> silu(depthwise), conv'"},
+    {Op::kGatedDelta, "gated_delta", R::kHeads,            false, false, false, false, true,
+     "gdn, q, k [T,Hk*Dk], v [T,Hv*Dv], a, b [T,Hv], A, dt [Hv], segments -> [T,Hv*Dv], gdn'"},
+    {Op::kGatedRmsNorm, "gated_rms_norm", R::kTokenwise,   true,  false, false, false, false,
+     "x, z [T,H], gain [W] -> round(rms_norm(x)*act(z)); H = groups*W"},
 
     {Op::kAllReduce, "all_reduce", R::kAllReduce,          true,  false, false, false, false,
      "P [T,N] f32 (bias [N]) -> R, tree, bias, one rounding"},
@@ -91,7 +115,7 @@ std::string_view TextOf(PlaceRule rule) {
   switch (rule) {
     case R::kIntention: return "none before it is expanded";
     case R::kElementwise: return "all operands alike, R or S(any): the same";
-    case R::kTokenwise: return "whole rows, R or S(0): the same; rms_norm per head also S(1), cut between heads";
+    case R::kTokenwise: return "whole rows, R or S(0): the same; norms per head also S(1), cut between heads";
     case R::kMatmul: return "x R, w S(0): S(1); x S(1), w S(1): P; x R or S(0), w R: as x";
     case R::kFinish: return "P on axes of one rank, or R: R";
     case R::kHeads: return "all operands alike, R or S(1) over heads: the same; rope also S(0)";
@@ -99,6 +123,10 @@ std::string_view TextOf(PlaceRule rule) {
     case R::kWholeRow: return "R: R";
     case R::kArgmax: return "R: R; S(1): P";
     case R::kSliceRows: return "R: S(0)";
+    case R::kGroupRoutes: return "R: S(0), routes lie where their experts do";
+    case R::kDispatch: return "x R, routes S(0): S(0)";
+    case R::kExpertMatmul: return "x, routes and w S(0): S(0)";
+    case R::kCombine: return "x and routes S(0), ids and weights R: P";
     case R::kAllReduce: return "P: R";
     case R::kReduceScatter: return "P: S(0)";
     case R::kAllGather: return "S(d): R";

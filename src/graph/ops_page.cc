@@ -25,6 +25,14 @@ Graph Only(Op op) {
       return b.Finish({b.LmHead(rows("x"), weight())});
     case Op::kSwiGlu:
       return b.Finish({b.SwiGlu(rows("gate"), rows("up"))});
+    case Op::kExperts: {
+      const auto of = [&](const char* name) {
+        return b.Param(name, DType::kBF16, {Dim::C(4, 0), Dim::C(64), Dim::C(64)});
+      };
+      b.Table("experts", LeafTable::Make(4, 1));
+      const ValueId logits = b.Input("logits", DType::kF32, {Dim::T(), Dim::C(4)});
+      return b.Finish({b.Experts({.x = rows("x"), .logits = logits, .gate = of("gate"), .up = of("up"), .down = of("down")})});
+    }
     case Op::kSelfAttention: {
       const ValueId kv = b.State("kv", {Dim::C(2), Dim::C(64)});
       const ValueId slots = b.Input("slots", DType::kI64, {Dim::T()});

@@ -152,8 +152,13 @@ class Reader {
         dims->push_back(part == "T" ? Dim::T() : Dim::HeadRows());
         continue;
       }
-      const size_t slash = part.find('/');
       Dim dim;
+      if (part.starts_with("T*")) {
+        dim.sym = Sym::kRoutes;
+        part.remove_prefix(2);
+      }
+      const size_t slash = part.find('/');
+      if (dim.sym == Sym::kRoutes && slash == std::string_view::npos) return Wrong("'T*{}' names no table of experts", part);
       if (!Read(part.substr(0, slash), &dim.n)) return Wrong("'{}' is no dimension", part);
       if (slash != std::string_view::npos) {
         const auto it = tables_.find(std::string(part.substr(slash + 1)));

@@ -20,10 +20,13 @@ namespace {
 // replicated and not asked).
 std::vector<ValueId> PlacedOperands(const Node& node) {
   switch (node.op) {
-    case Op::kAdd: case Op::kSiluMul: return {node.in[0], node.in[1]};
+    case Op::kAdd: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kGateRows: case Op::kGatedRmsNorm:
+      return {node.in[0], node.in[1]};
     case Op::kAddRmsNorm: return {node.in[0], node.in[1]};
     case Op::kKvWrite: return {node.in[1], node.in[2], node.in[0]};
     case Op::kAttention: return {node.in[0], node.in[1]};
+    case Op::kCausalConv: return {node.in[1], node.in[0]};
+    case Op::kGatedDelta: return {node.in[1], node.in[2], node.in[3], node.in[0]};
     default: return {node.in[0]};
   }
 }
@@ -39,6 +42,7 @@ class AxisRules {
     }
     if (rule == PlaceRule::kMatmul) return Matmul();
     if (rule == PlaceRule::kChain) return Chain();
+    if (rule == PlaceRule::kDispatch || rule == PlaceRule::kExpertMatmul || rule == PlaceRule::kCombine) return Routed();
     if (rule == PlaceRule::kEmbed) {
       return std::vector<Placement>(1, OnAxis(0) ? Placement::S(0, Order()) : Placement::R());
     }
@@ -63,13 +67,17 @@ class AxisRules {
         return same(first);
       case PlaceRule::kTokenwise:
         WEFT_RETURN_IF_ERROR(WholeGain());
-        if (node_.op == Op::kRmsNorm && first.sharded_on(1) && CutBetweenGroups()) return same(first);
+        if ((node_.op == Op::kRmsNorm || node_.op == Op::kGatedRmsNorm) && first.sharded_on(1) && CutBetweenGroups()) return same(first);
         if (first.partial() || first.sharded_on(1)) return refuse("R or S(0)");
         return same(first);
       case PlaceRule::kHeads:
         if (first.partial()) return refuse("R or S(1)");
         if (first.sharded_on(0) && node_.op != Op::kRope) return refuse("R or S(1)");
+        WEFT_RETURN_IF_ERROR(HeadParams(first));
         return same(first);
+      case PlaceRule::kGroupRoutes:
+        if (!first.replicated()) return refuse("R");
+        return same(Placement::S(0, static_cast<int>(axis_)));
       case PlaceRule::kWholeRow:
         if (!first.replicated()) return refuse("R");
         return same(first);
@@ -87,6 +95,7 @@ class AxisRules {
     // Exchanges and slices, on the axes that they act on.
     if (rule == PlaceRule::kAllReduce || rule == PlaceRule::kReduceScatter) WEFT_RETURN_IF_ERROR(WholeBias());
     if (!OnAxis(-1)) return same(first);
+    if (!g_.value(x).dims.empty() && g_.value(x).dims[0].sym == Sym::kRoutes) return refuse("rows of tokens");
     switch (rule) {
       case PlaceRule::kAllReduce:
         if (!first.partial()) return refuse("P");
@@ -131,12 +140,44 @@ class AxisRules {
   }
 
   Status WholeGain() const {
-    const size_t at = node_.op == Op::kAddRmsNorm ? 2 : 1;
+    if (node_.op == Op::kGateRows) return Status::Ok();
+    const size_t at = node_.op == Op::kAddRmsNorm || node_.op == Op::kGatedRmsNorm ? 2 : 1;
     if (node_.in.size() <= at || At(node_.in[at]).replicated()) return Status::Ok();
     return Broken("V5", g_, node_, node_.in[at], "the gain of a norm is whole");
   }
 
   const Placement& At(ValueId id) const { return g_.value(id).on[axis_]; }
+
+  // What else the ops of a gated delta net read: a filter for every channel that is here; of the gates all
+  // heads, because a rank's part of them would be smaller than a panel of their weight.
+  Status HeadParams(const Placement& x) const {
+    if (node_.op == Op::kCausalConv) {
+      const ValueId w = node_.in[2];
+      if (At(w) == (x.sharded() ? Placement::S(0, x.order) : Placement::R())) return Status::Ok();
+      return Broken("V5", g_, node_, w, fmt::format("its channels stand {}", ToString({x})));
+    }
+    if (node_.op != Op::kGatedDelta) return Status::Ok();
+    for (size_t i = 4; i < 8; ++i) {
+      if (!At(node_.in[i]).replicated()) return Broken("V5", g_, node_, node_.in[i], "the gates of all heads are whole");
+    }
+    return Status::Ok();
+  }
+
+  // Routes lie where their experts do, tokens and what the router says of them are whole.
+  Result<std::vector<Placement>> Routed() const {
+    const Placement routes = At(node_.in[1]);
+    if (!routes.sharded_on(0)) return Broken("V6", g_, node_, node_.in[1], "S(0) wanted");
+    const auto check = [&](ValueId id, const Placement& wants) {
+      if (At(id) == wants) return Status::Ok();
+      return Broken("V5", g_, node_, id, fmt::format("{} wanted, because the routes stand {}", ToString({wants}), ToString({routes})));
+    };
+    const bool dispatch = node_.op == Op::kDispatch;
+    WEFT_RETURN_IF_ERROR(check(node_.in[0], dispatch ? Placement::R() : routes));
+    for (size_t i = 2; i < node_.in.size(); ++i) {
+      WEFT_RETURN_IF_ERROR(check(node_.in[i], node_.op == Op::kCombine ? Placement::R() : routes));
+    }
+    return std::vector<Placement>(node_.out.size(), node_.op == Op::kCombine ? Placement::P() : routes);
+  }
 
   Result<std::vector<Placement>> Matmul() const {
     const MatmulOperands operands = OperandsOf(node_);
@@ -204,7 +245,7 @@ Status CheckSource(const Graph& g, const Value& v) {
   for (const Dim& d : v.dims) {
     if (d.table < 0) continue;
     if (d.table >= static_cast<int>(g.tables.size())) return wrong("V4", fmt::format("there is no table {}", d.table));
-    if (g.tables[d.table].leaves.size() != d.n) return wrong("V4", fmt::format("an axis of {} is cut by '{}' of {}", d.n, g.tables[d.table].name, g.tables[d.table].leaves.size()));
+    if (d.sym != Sym::kRoutes && g.tables[d.table].leaves.size() != d.n) return wrong("V4", fmt::format("an axis of {} is cut by '{}' of {}", d.n, g.tables[d.table].name, g.tables[d.table].leaves.size()));
   }
   if (!g.placed()) return Status::Ok();
   if (v.on.size() != g.mesh.axes.size()) return wrong("V9", fmt::format("{} placements on a mesh of {} axes", v.on.size(), g.mesh.axes.size()));
@@ -282,16 +323,16 @@ Status Verify(const Graph& g) {
       if (!made[id]) return Broken("V1", g, node, id, "read before it is made");
       if (overwritten[id]) {
         return Broken("V8", g, node, id,
-                      node.op == Op::kKvWrite ? "this version has a writer already" : "this version is written over");
+                      WritesState(node.op) && id == node.in[0] ? "this version has a writer already" : "this version is written over");
       }
     }
-    if (node.op == Op::kKvWrite) overwritten[node.in[0]] = true;
+    if (WritesState(node.op)) overwritten[node.in[0]] = true;
     for (ValueId id : node.out) {
       if (made[id]) return Broken("V2", g, node, id, "made twice");
       made[id] = true;
       const ValueKind kind = g.value(id).kind;
-      if (node.op == Op::kKvWrite ? kind != ValueKind::kState
-                                  : kind != ValueKind::kTemp && !FactsOf(node.op).effect) {
+      const bool version = FactsOf(node.op).effect && id == node.out.back();
+      if (kind != (version ? ValueKind::kState : ValueKind::kTemp)) {
         return Broken("V8", g, node, id, "an effect makes a state, everything else makes values");
       }
     }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "models/blocks/attention.h"
+#include "models/blocks/gated_delta_net.h"
 #include "models/blocks/mlp.h"
+#include "models/blocks/moe.h"
 #include "models/blocks/tables.h"
 
 namespace weft::models {
@@ -12,8 +14,6 @@ using graph::Dim;
 using graph::ValueId;
 
 namespace {
-
-constexpr int64_t kNormLeafAtom = 32;
 
 LeafTable VocabLeaves(const io::ModelConfig& config) { return LeafTable::Make(config.vocab_size, 32); }
 
@@ -42,11 +42,22 @@ Result<graph::Graph> BuildDecoderBody(const io::Checkpoint& checkpoint, const Mo
       return b.RmsNorm(residual, gain, config.rms_norm_eps, 1, kNormLeafAtom, out);
     };
     WEFT_ASSIGN_OR_RETURN(const ValueId attn_in, norm("input_layernorm", "attn_norm"));
-    WEFT_ASSIGN_OR_RETURN(const ValueId attn, BuildAttention(b, params, config, options, layer, traits.qk_norm, attn_in, inputs));
+    ValueId attn;
+    if (config.KindOf(layer) == io::LayerKind::kLinearAttention) {
+      WEFT_ASSIGN_OR_RETURN(attn, BuildGatedDeltaNet(b, params, config, options, layer, attn_in, inputs.segments));
+    } else {
+      WEFT_ASSIGN_OR_RETURN(attn, BuildAttention(b, params, config, options, layer, traits.qk_norm, attn_in, inputs));
+    }
     b.Layer(label);
     residual = b.Add(residual, attn, "attn_residual");
     WEFT_ASSIGN_OR_RETURN(const ValueId mlp_in, norm("post_attention_layernorm", "mlp_norm"));
-    WEFT_ASSIGN_OR_RETURN(const ValueId mlp, BuildMlp(b, params, config, options, layer, mlp_in));
+    ValueId mlp;
+    if (config.IsMoe(layer)) {
+      WEFT_ASSIGN_OR_RETURN(mlp, BuildMoe(b, params, config, options, layer, mlp_in));
+    } else {
+      const MlpPart part{prefix + "mlp.", label + ".mlp", label + ".ffn", config.intermediate_size};
+      WEFT_ASSIGN_OR_RETURN(mlp, BuildMlp(b, params, config, options, part, mlp_in));
+    }
     b.Layer(label);
     residual = b.Add(residual, mlp, "mlp_residual");
   }

@@ -1,4 +1,5 @@
-// The dense pre-norm decoder that llama, qwen2 and qwen3 share; a model file says what differs.
+// The pre-norm decoder that all families share: which mixer and which feed-forward a layer has is told by the
+// config, a model file says what else differs.
 #pragma once
 
 #include "models/model.h"

@@ -9,9 +9,12 @@ namespace weft::models {
 extern const Model kLlama;
 extern const Model kQwen2;
 extern const Model kQwen3;
+extern const Model kQwen3Moe;
+extern const Model kQwen3Next;
+extern const Model kQwen3_5;
 
 std::span<const Model> AllModels() {
-  static const std::array<Model, 3> kModels{kLlama, kQwen2, kQwen3};
+  static const std::array<Model, 6> kModels{kLlama, kQwen2, kQwen3, kQwen3Moe, kQwen3Next, kQwen3_5};
   return kModels;
 }
 

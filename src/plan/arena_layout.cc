@@ -41,12 +41,13 @@ int InPlaceOperand(Op op) {
 
 int64_t BytesOfValue(const Graph& g, ValueId id, int64_t rows_max, int rank) {
   const Value& v = g.value(id);
+  if (IsGrouping(v)) return GroupingBytes(g, v, rows_max);
   return RowCapacity(g, id, rows_max) * BytesOfRow(v, LocalWidth(g, v, rank));
 }
 
 // Planes that a node makes of a value: one for each root.
 int64_t PlanesOf(const Graph& g, const Node& maker, ValueId id, int rank) {
-  return MakesRoots(maker, id) ? std::max(1, RootsOf(g, maker.in[1], rank)) : 1;
+  return MakesRoots(maker, id) ? std::max(1, RootsOf(g, maker, rank)) : 1;
 }
 
 class Arena {
@@ -88,7 +89,7 @@ class Arena {
         }
       }
       // A matmul's outputs stand side by side; any other op's apart.
-      if (node.op == Op::kMatmul) {
+      if (node.op == Op::kMatmul || node.op == Op::kExpertMatmul) {
         MakeBlock(s, fresh);
       } else {
         for (ValueId id : fresh) MakeBlock(s, {id});

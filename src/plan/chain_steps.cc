@@ -25,12 +25,19 @@ bool IsSmall(Op op, int32_t rows_max) {
     case Op::kEmbed:
     case Op::kGatherRows:
     case Op::kFinish:
+    case Op::kGateRows:
+    case Op::kRoute:
+    case Op::kGroupRoutes:
+    case Op::kDispatch:
+    case Op::kCombine:
     case Op::kAllReduce:
     // What comes after its product.
     case Op::kMatmulAllReduceNorm:
       return true;
     // One row would be one worker's work anyhow, and exp costs too much to do more rows twice.
     case Op::kSiluMul:
+    case Op::kSigmoidMul:
+    case Op::kGatedRmsNorm:
       return rows_max == 1;
     default:
       return false;
@@ -43,7 +50,7 @@ bool MayBePrivate(const Graph& g, const graph::Uses& uses, ValueId id) {
   if (std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end()) return false;
   for (int reader : uses.ReadersOf(id)) {
     const Node& node = g.nodes[reader];
-    if (IsExchange(node.op) && node.op != Op::kAllReduce) return false;
+    if (IsExchange(node.op)) return false;
     if (node.op == Op::kRope || node.op == Op::kKvWrite || node.op == Op::kAttention) return false;
   }
   return true;
@@ -70,7 +77,7 @@ void ChainSteps(Plan& plan, int32_t each_rows_max) {
     const bool each = chain && !heads && IsSmall(node.op, plan.bucket.rows_max) &&
                       step.phases == 1 &&
                       std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) {
-                        return MakesRoots(node, id) || MayBePrivate(g, uses, id);
+                        return (IsFused(node.op) && MakesRoots(node, id)) || MayBePrivate(g, uses, id);
                       });
     if (each) step.split = Split::kEach;
     step.wait = Wait::kNone;

@@ -45,8 +45,25 @@ KLeaves LeavesOf(const Graph& g, ValueId weight, int rank) {
   return {&g.tables[w.dims[1].table].leaves, graph::LeavesOf(g, w, 1, rank)};
 }
 
-int RootsOf(const Graph& g, ValueId weight, int rank) {
-  const KLeaves k = LeavesOf(g, weight, rank);
+KLeaves ExpertLeavesOf(const Graph& g, ValueId weight) {
+  const int table = g.value(weight).dims[2].table;
+  if (table < 0) return {nullptr, {0, 1}};
+  return {&g.tables[table].leaves, {0, g.tables[table].leaves.count()}};
+}
+
+const std::string& FirstVersionOf(const Graph& g, ValueId state) {
+  for (int n; (n = g.ProducerOf(state)) >= 0;) state = g.nodes[static_cast<size_t>(n)].in[0];
+  return g.value(state).name;
+}
+
+KLeaves LeavesOf(const Graph& g, const Node& maker, int rank) {
+  if (maker.op != Op::kCombine) return LeavesOf(g, maker.in[1], rank);
+  const Value& routes = g.value(maker.in[1]);
+  return {&g.tables[routes.dims[0].table].leaves, graph::LeavesOf(g, routes, 0, rank)};
+}
+
+int RootsOf(const Graph& g, const Node& maker, int rank) {
+  const KLeaves k = LeavesOf(g, maker, rank);
   return k.table == nullptr ? 1 : static_cast<int>(MaximalSubtrees(k.table->count(), k.range).size());
 }
 
@@ -56,8 +73,8 @@ int64_t ElementBytes(const Value& v) {
   return v.pairs ? 12 : v.int8_rows ? 1 : FactsOf(v.dtype).block_bytes;
 }
 
-// The part of the live rows that one rank has, as a multiple of `whole`.
-int64_t ShareOf(const LocalRows& rows, int64_t whole) { return whole * rows.pieces() / rows.chunks(); }
+// The part of the live rows that one rank has, as a multiple of `whole`; of routes what it has on average.
+int64_t ShareOf(const LocalRows& rows, int64_t whole) { return whole * rows.per_token() * rows.pieces() / rows.chunks(); }
 
 Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
   Cost cost;
@@ -84,6 +101,15 @@ Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
       cost.row_flops += ShareOf(rows, 2 * elements);
     }
   }
+  if (node.op == Op::kExpertMatmul) {
+    const int64_t per_token = g.value(node.in[0]).dims[0].n;
+    for (ValueId w : OperandsOf(node).weights) {
+      const Value& v = g.value(w);
+      const int64_t elements = v.dims[1].n * v.dims[2].n;  // of one expert
+      cost.weight_bytes += std::min(v.dims[0].n, rows_max * per_token) * BytesOf(v.dtype, elements);
+      cost.row_flops += 2 * elements * per_token;
+    }
+  }
   for (const auto& ids : {node.in, node.out}) {
     for (ValueId id : ids) {
       const Value& v = g.value(id);
@@ -98,8 +124,8 @@ Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
   }
   if (IsExchange(node.op)) {
     if (node.op == Op::kAllReduce || node.op == Op::kReduceScatter) {
-      const ValueId weight = ReducedWeight(g, node.in[0]);
-      for (int r = 0; r < ranks; ++r) step->partials = std::max(step->partials, RootsOf(g, weight, r));
+      const Node& maker = MakerOfRoots(g, node.in[0]);
+      for (int r = 0; r < ranks; ++r) step->partials = std::max(step->partials, RootsOf(g, maker, r));
     }
     // Of uneven rows the average, rounded up; WireBytes() is exact.
     cost.row_wire_bytes = (DirectWireBytes(g, node, rows_max) + rows_max - 1) / rows_max;

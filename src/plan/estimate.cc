@@ -83,7 +83,7 @@ double EstimateNs(const Plan& plan, const CostTable& costs, int64_t rows) {
       total += slowest + ExchangeNs(plan, step, chain.exchange, costs, rows);
       continue;
     }
-    if (node.op == Op::kAttention || node.op == Op::kKvWrite || node.op == Op::kRope) continue;
+    if (node.op == Op::kAttention || node.op == Op::kKvWrite || node.op == Op::kRope || node.op == Op::kExpertMatmul) continue;
     double slowest = 0;
     for (int rank = 0; rank < g.mesh.ranks(); ++rank) {
       const double ns = node.op == Op::kMatmul ? MatmulNs(plan, node, costs, rows, rank)

@@ -22,12 +22,19 @@ enum class HeadMode : uint8_t {
   kSample,  // fp32 logits are gathered; SampleRow per row decides; also logprobs
 };
 
+// The recurrent states of one slot, copied to another before the step, in the order of the list.
+struct StateCopy {
+  int32_t from = 0;
+  int32_t to = 0;
+};
+
 // The inputs of one step. Spans point into the caller's memory and stay valid during Run().
 struct StepInputs {
   std::span<const int32_t> ids;        // [T] token ids
   std::span<const int32_t> positions;  // [T]
   std::span<const int64_t> slots;      // [T] KV slot: page * page_tokens + offset
   std::span<const Segment> segments;   // tile [0, T) in order
+  std::span<const StateCopy> state_copies;
   std::span<const int32_t> head_rows;  // [R] rows of [0, T) whose logits are wanted, ascending
   HeadMode mode = HeadMode::kGreedy;
   std::span<const SampleRow> sample;  // [R] with kSample
@@ -52,6 +59,9 @@ struct ExecutorLimits {
   int32_t page_tokens = 0;    // --block-size
   int32_t pages = 0;          // page ids 1 .. pages - 1 may be granted; 0 is the zero page
   int32_t top_logprobs_max = 20;
+  // Slots of recurrent states, of which segments name 1 .. rows_max and others keep those of prefixes; 0: the
+  // model has none.
+  int32_t states = 0;
 };
 
 // What has crossed between ranks since start, as counted in the fabric.

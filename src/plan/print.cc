@@ -14,8 +14,8 @@ std::string Amount(double n, std::string_view unit) {
   int p = 0;
   while (n >= 1000 && p < 4) n /= 1000, ++p;
   if (n == 0) return "-";
-  return n < 10 && p > 0 ? fmt::format("{:.1f} {}{}", n, kPrefix[p], unit)
-                         : fmt::format("{:.0f} {}{}", n, kPrefix[p], unit);
+  const std::string number = n < 10 && p > 0 ? fmt::format("{:.1f}", n) : fmt::format("{:.0f}", n);
+  return p == 0 && unit.empty() ? number : fmt::format("{} {}{}", number, kPrefix[p], unit);
 }
 
 std::string Amount(int64_t n, std::string_view unit) {

@@ -157,10 +157,14 @@ class Checker {
       int64_t bytes = 0;
       for (ValueId id : group) {
         const Value& v = g_.value(id);
+        if (IsGrouping(v)) {
+          bytes += GroupingBytes(g_, v, p_.bucket.rows_max);
+          continue;
+        }
         int64_t row = BytesOfRow(v, LocalWidth(g_, v, r));
         const int maker = uses_.ProducerOf(id);
         if (maker >= 0 && MakesRoots(g_.nodes[maker], id)) {
-          row *= std::max(1, RootsOf(g_, g_.nodes[maker].in[1], r));
+          row *= std::max(1, RootsOf(g_, g_.nodes[maker], r));
         }
         bytes += row * RowCapacity(g_, id, p_.bucket.rows_max);
       }

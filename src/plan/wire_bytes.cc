@@ -32,10 +32,10 @@ int64_t Columns(const Graph& g, const Value& from, int peer, const Value& to, in
 
 }  // namespace
 
-ValueId ReducedWeight(const Graph& g, ValueId roots) {
+const Node& MakerOfRoots(const Graph& g, ValueId roots) {
   const int producer = g.ProducerOf(roots);
-  WEFT_CHECK(producer >= 0 && MakesRoots(g.nodes[producer], roots), "{} is no matmul's", g.value(roots).name);
-  return g.nodes[producer].in[1];
+  WEFT_CHECK(producer >= 0 && MakesRoots(g.nodes[producer], roots), "'{}' are no roots", g.value(roots).name);
+  return g.nodes[producer];
 }
 
 int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
@@ -43,14 +43,14 @@ int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
   if (!IsExchange(node.op)) return 0;
   const Value &x = g.value(node.in[0]), &y = g.value(node.out[0]);
   const bool reduces = node.op == Op::kAllReduce || node.op == Op::kReduceScatter;
-  const ValueId weight = reduces ? ReducedWeight(g, node.in[0]) : graph::kNoValue;
+  const Node* maker = reduces ? &MakerOfRoots(g, node.in[0]) : nullptr;
   int64_t bytes = 0;
   for (int rank = 0; rank < g.mesh.ranks(); ++rank) {
     const LocalRows mine(g, y, rank);
     for (int peer : GroupOf(g, node, rank)) {
       if (peer == rank) continue;
       if (reduces) {
-        bytes += mine.Count(rows) * RootsOf(g, weight, peer) * y.dims[1].n * 4;
+        bytes += mine.Count(rows) * RootsOf(g, *maker, peer) * y.dims[1].n * 4;
       } else if (node.op == Op::kPairMax) {
         bytes += rows * BytesOfRow(x, 1);
       } else {

@@ -18,7 +18,7 @@ int64_t WireBytes(const Plan& plan, const Step& step, int64_t rows);
 // the value's own bytes where it moves.
 int64_t DirectWireBytes(const graph::Graph& graph, const graph::Node& node, int64_t rows);
 
-// The weight of the product whose roots these are. A walk over all nodes.
-graph::ValueId ReducedWeight(const graph::Graph& graph, graph::ValueId roots);
+// The node that makes these roots. A walk over all nodes.
+const graph::Node& MakerOfRoots(const graph::Graph& graph, graph::ValueId roots);
 
 }  // namespace weft::plan

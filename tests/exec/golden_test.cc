@@ -1,5 +1,5 @@
 // Right: logits against Hugging Face transformers (tests/models/data/README.md).
-// Covers src/exec/op_args.cc src/exec/weights.cc
+// Covers src/exec/op_args.cc src/exec/weights.cc src/exec/bind_exchanges.cc src/exec/bind_hybrid.cc
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -10,7 +10,8 @@ namespace {
 struct Step {
   std::vector<int32_t> ids{3, 1, 4, 1, 5}, positions{0, 1, 2, 9, 10}, head_rows{2, 4}, pages{7, 8, 6};
   std::vector<int64_t> slots{112, 113, 114, 1LL << 40, 99};
-  std::vector<Segment> segments{{0, 3, 0, 1, pages.data()}, {3, 2, 9, 2, pages.data() + 1}};
+  std::vector<Segment> segments{{0, 3, 0, 1, pages.data()}, {3, 2, 9, 2, pages.data() + 1, 5, 1, 2}};
+  std::vector<plan::StateCopy> copies{{3, 9}, {9, 4}};
   std::vector<SampleRow> sample{2};
   plan::StepInputs Inputs(plan::HeadMode mode) const {
     plan::StepInputs in;
@@ -22,6 +23,7 @@ struct Step {
     in.mode = mode;
     if (mode == plan::HeadMode::kSample) in.sample = sample;
     in.hash_logits = true;
+    in.state_copies = copies;
     return in;
   }
 };
@@ -46,6 +48,9 @@ TEST(StepMessage, ArrivesAsItWas) {
     EXPECT_EQ(Copy(got.inputs().head_rows), step.head_rows);
     EXPECT_EQ(got.inputs().mode, mode);
     EXPECT_TRUE(got.inputs().hash_logits);
+    ASSERT_EQ(got.inputs().state_copies.size(), 2u);
+    EXPECT_EQ(got.inputs().state_copies[0].to, 9);
+    EXPECT_EQ(got.inputs().state_copies[1].from, 9);
     EXPECT_EQ(got.inputs().sample.size(), mode == plan::HeadMode::kSample ? 2u : 0u);
     ASSERT_EQ(got.inputs().segments.size(), 2u);
     for (size_t i = 0; i < 2; ++i) {
@@ -53,6 +58,9 @@ TEST(StepMessage, ArrivesAsItWas) {
       EXPECT_EQ(a.row_begin, b.row_begin);
       EXPECT_EQ(a.rows, b.rows);
       EXPECT_EQ(a.position_begin, b.position_begin);
+      EXPECT_EQ(a.state, b.state);
+      EXPECT_EQ(a.replay, b.replay);
+      EXPECT_EQ(a.logged, b.logged);
       EXPECT_EQ(std::vector(a.pages, a.pages + a.page_count), std::vector(b.pages, b.pages + b.page_count));
     }
   }

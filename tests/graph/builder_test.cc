@@ -74,9 +74,13 @@ TEST(Expand, LeavesNoWordOfIntention) {
     const Graph g = Expand(test::DecoderBody(shape), {});
     for (const Node& node : g.nodes) EXPECT_FALSE(IsIntention(node.op)) << NameOf(node.op);
     EXPECT_TRUE(Verify(g).ok()) << Verify(g).message();
-    EXPECT_EQ(Count(g, Op::kFinish), 2 * shape.layers);
-    EXPECT_EQ(Count(g, Op::kKvWrite), shape.layers);
-    EXPECT_EQ(Count(g, Op::kMatmul), 4 * shape.layers);
+    const int delta = shape.key_heads > 0 ? (shape.layers + 1) / 2 : 0, moe = shape.experts > 0 ? shape.layers : 0, shared = shape.shared_expert ? moe : 0;
+    EXPECT_EQ(Count(g, Op::kFinish), 2 * shape.layers + shared);
+    EXPECT_EQ(Count(g, Op::kKvWrite), shape.layers - delta);
+    EXPECT_EQ(Count(g, Op::kGatedDelta), delta);
+    EXPECT_EQ(Count(g, Op::kExpertMatmul), 2 * moe);
+    // An expert layer has its router's in place of two, and those of the expert that all tokens share.
+    EXPECT_EQ(Count(g, Op::kMatmul), 4 * shape.layers - moe + 2 * shared);
   }
 }
 

@@ -30,8 +30,10 @@ TEST(OpFacts, ExchangesAndIntentionsAreTold) {
     const bool moves = f.rule == PlaceRule::kAllReduce || f.rule == PlaceRule::kReduceScatter ||
                        f.rule == PlaceRule::kAllGather || f.rule == PlaceRule::kAllToAll;
     EXPECT_EQ(IsExchange(f.op), moves) << f.name;
-    EXPECT_EQ(f.effect, f.op == Op::kKvWrite || f.op == Op::kSelfAttention) << f.name;
-    EXPECT_EQ(f.token_wise, f.op != Op::kAttention && f.op != Op::kSelfAttention && f.op != Op::kGatherRows) << f.name;
+    const bool recurs = f.op == Op::kCausalConv || f.op == Op::kGatedDelta;
+    EXPECT_EQ(f.effect, recurs || f.op == Op::kKvWrite || f.op == Op::kSelfAttention) << f.name;
+    const bool regroups = f.op == Op::kGatherRows || f.op == Op::kGroupRoutes || f.op == Op::kDispatch || f.op == Op::kExpertMatmul;
+    EXPECT_EQ(f.token_wise, !recurs && !regroups && f.op != Op::kAttention && f.op != Op::kSelfAttention) << f.name;
     EXPECT_FALSE(f.view) << f.name << ": no op of today moves nothing";
   }
   // What a reduction may not move across is what rounds.
@@ -60,14 +62,17 @@ std::string Outcome(const Rule& rule, int ranks) {
     node.in.push_back(static_cast<ValueId>(g.values.size()));
     g.values.push_back(v);
   }
-  const int outs = rule.op == Op::kMatmulAllReduceNorm ? 4 : rule.op == Op::kAddRmsNorm || rule.op == Op::kMatmulReduceScatter ? 2 : 1;
+  const bool two = rule.op == Op::kAddRmsNorm || rule.op == Op::kMatmulReduceScatter || rule.op == Op::kRoute || rule.op == Op::kCausalConv ||
+                   rule.op == Op::kGatedDelta;
+  const int outs = rule.op == Op::kMatmulAllReduceNorm ? 4 : two ? 2 : 1;
   for (int i = 0; i < outs; ++i) {
     node.out.push_back(static_cast<ValueId>(g.values.size()));
     g.values.emplace_back().name = "y";
   }
   if (rule.op == Op::kMatmul) node.Set("weights", int64_t{1});
   if (rule.op == Op::kMatmul && rule.in.size() > 2) node.Set("biases", int64_t{1});
-  if (rule.op == Op::kRmsNorm && !node.Has("groups")) node.Set("groups", int64_t{1});
+  if (rule.op == Op::kExpertMatmul) node.Set("weights", int64_t{1});
+  if ((rule.op == Op::kRmsNorm || rule.op == Op::kGatedRmsNorm) && !node.Has("groups")) node.Set("groups", int64_t{1});
   auto placed = PlaceOutputs(g, node);
   if (!placed.ok()) return placed.status().message().substr(0, 2);
   std::string out;
@@ -112,6 +117,19 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kAllGather, "1", "1", {{"axes", int64_t{2}}}},
       {Op::kAllToAll, "1", "0", {{"to_dim", int64_t{0}}}}, {Op::kAllToAll, "0", "1", {{"to_dim", int64_t{1}}}},
       {Op::kAllToAll, "0", "V6", {{"to_dim", int64_t{0}}}}, {Op::kAllToAll, "P", "V6", {{"to_dim", int64_t{0}}}},
+      // experts
+      {Op::kRoute, "R", "RR"}, {Op::kRoute, "0", "00"}, {Op::kRoute, "0R", "00"}, {Op::kRoute, "1", "V6"}, {Op::kRoute, "P", "V6"}, {Op::kRoute, "R0", "V5"},
+      {Op::kGroupRoutes, "R", "0"}, {Op::kGroupRoutes, "0", "V6"}, {Op::kDispatch, "R0", "0"}, {Op::kDispatch, "00", "V5"}, {Op::kDispatch, "RR", "V6"},
+      {Op::kExpertMatmul, "000", "0"}, {Op::kExpertMatmul, "R00", "V5"}, {Op::kExpertMatmul, "00R", "V5"}, {Op::kExpertMatmul, "001", "V5"},
+      {Op::kExpertMatmul, "RRR", "V6"}, {Op::kCombine, "00RR", "P"}, {Op::kCombine, "000R", "V5"}, {Op::kCombine, "00R0", "V5"}, {Op::kCombine, "R0RR", "V5"},
+      {Op::kGateRows, "RR", "R"}, {Op::kGateRows, "00", "0"}, {Op::kGateRows, "0R", "V5"}, {Op::kGateRows, "11", "V6"},
+      // the gated delta net
+      {Op::kSigmoidMul, "11", "1"}, {Op::kSigmoidMul, "00", "0"}, {Op::kSigmoidMul, "1R", "V5"}, {Op::kSigmoidMul, "PP", "V6"},
+      {Op::kCausalConv, "110R", "11"}, {Op::kCausalConv, "RRRR", "RR"}, {Op::kCausalConv, "11RR", "V5"}, {Op::kCausalConv, "R10R", "V5"}, {Op::kCausalConv, "000R", "V6"},
+      {Op::kGatedDelta, "1111RRRRR", "11"}, {Op::kGatedDelta, "RRRRRRRRR", "RR"}, {Op::kGatedDelta, "11111RRRR", "V5"}, {Op::kGatedDelta, "R111RRRRR", "V5"},
+      {Op::kGatedDelta, "1111RR0RR", "V5"}, {Op::kGatedDelta, "0000RRRRR", "V6"},
+      {Op::kGatedRmsNorm, "RRR", "R"}, {Op::kGatedRmsNorm, "11R", "V6"}, {Op::kGatedRmsNorm, "11R", "1", {{"groups", int64_t{4}}}}, {Op::kGatedRmsNorm, "1RR", "V5"},
+      {Op::kGatedRmsNorm, "RR0", "V5"},
       // chains
       {Op::kMatmulReduceScatter, "11", "0P"}, {Op::kMatmulReduceScatter, "11R", "0P"}, {Op::kMatmulReduceScatter, "110", "V5"},
       {Op::kMatmulReduceScatter, "RR", "V6"}, {Op::kMatmulReduceScatter, "1R", "V6"},
@@ -148,6 +166,7 @@ TEST(TokenWise, ARowDoesNotSeeItsBatchMates) {
       if (!FactsOf(node.op).token_wise && node.op != Op::kAttention) continue;
       for (const ValueId id : node.out) {
         if (g.value(id).kind == ValueKind::kState) continue;
+        if (g.value(id).dims[0].sym == Sym::kRoutes) continue;  // its rows are not those of tokens
         for (int r = 0; r < 2; ++r) {
           const test::Local &many = together.at(id)[r], &one = alone.at(id)[r];
           const size_t blocks = many.roots.empty() ? 1 : many.roots.size(), cols = static_cast<size_t>(many.cols);

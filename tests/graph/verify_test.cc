@@ -80,12 +80,52 @@ std::vector<WrongRewrite> WrongRewrites() {
   };
 }
 
+// On a decoder of two ranks with experts, one that all tokens share, and a gated delta net.
+std::vector<WrongRewrite> WrongHybrids() {
+  const auto at = [](Graph& g, Op op, size_t operand) -> Value& { return g.value(NodeOf(g, op).in[operand]); };
+  return {
+      {"V3", "experts without a number to choose", [](Graph& g) { std::erase_if(NodeOf(g, Op::kRoute).attrs, [](const Attr& a) { return a.key == "top_k"; }); }, "'top_k'"},
+      {"V3", "a product of more experts' weights", [](Graph& g) { NodeOf(g, Op::kExpertMatmul).Set("weights", int64_t{3}); }, "for 3 weights"},
+      {"V4", "more experts chosen than there are", [](Graph& g) { NodeOf(g, Op::kRoute).Set("top_k", int64_t{6}); }, "6 of 5 experts"},
+      {"V4", "rounded router logits", [at](Graph& g) { at(g, Op::kRoute, 0).dtype = DType::kBF16; }, "float32 logits"},
+      {"V4", "weights of experts of another layer", [](Graph& g) { NodeOf(g, Op::kExpertMatmul, 0).in[2] = NodeOf(g, Op::kExpertMatmul, 2).in[2]; }, "E the routes' experts"},
+      {"V4", "routes of another layer", [](Graph& g) { NodeOf(g, Op::kCombine, 1).in[1] = NodeOf(g, Op::kCombine, 0).in[1]; }, "not the routes of these rows"},
+      {"V4", "rows of tokens for rows of routes", [](Graph& g) { NodeOf(g, Op::kExpertMatmul).in[0] = NodeOf(g, Op::kDispatch).in[0]; }, "not the routes of these rows"},
+      {"V4", "a filter of three taps", [at](Graph& g) { at(g, Op::kCausalConv, 2).dims[1].n = 3; }, "one tap more than the window"},
+      {"V4", "a state in the model dtype", [at](Graph& g) { at(g, Op::kGatedDelta, 0).dtype = DType::kBF16; }, "float32 state"},
+      {"V4", "gates of more heads than there are", [](Graph& g) { NodeOf(g, Op::kGatedDelta).Set("value_dim", int64_t{32}); }, "L00.gdn.a"},
+      {"V5", "experts cut, their weights whole", [at](Graph& g) { at(g, Op::kExpertMatmul, 2).on = {Placement::R()}; }, "the routes stand S(0)"},
+      {"V5", "a filter whole, its channels cut", [at](Graph& g) { at(g, Op::kCausalConv, 2).on = {Placement::R()}; }, "its channels stand S(1)"},
+      {"V5", "gates cut by hand", [at](Graph& g) { at(g, Op::kGatedDelta, 6).on = {Placement::S(0)}; }, ""},
+      {"V6", "experts' roots taken for a sum", [](Graph& g) {
+         for (Node& node : g.nodes) {
+           if (node.op == Op::kAllReduce && g.nodes[static_cast<size_t>(g.ProducerOf(node.in[0]))].op == Op::kCombine) node.op = Op::kFinish;
+         }
+       }, "P on axes of one rank wanted"},
+      {"V8", "two recurrences of one state", [](Graph& g) { NodeOf(g, Op::kCausalConv, 1).in[0] = NodeOf(g, Op::kCausalConv, 0).in[0]; }, "has a writer already"},
+  };
+}
+
 const test::DecoderShape kShape{.heads = 4, .kv_heads = 2, .weights = DType::kQ4_1, .attention_bias = true, .output_bias = true, .mlp_bias = true};
 
 TEST(Verify, EveryLawCatchesItsOwn) {
   const Graph lawful = test::Placed(test::DecoderBody(kShape), 2);
   ASSERT_TRUE(Verify(lawful).ok()) << Verify(lawful).message();
   for (const WrongRewrite& wrong : WrongRewrites()) {
+    Graph g = lawful;
+    wrong.rewrite(g);
+    const Status status = Verify(g);
+    ASSERT_FALSE(status.ok()) << wrong.what;
+    EXPECT_TRUE(status.message().starts_with(wrong.rule + ": ")) << wrong.what << ": " << status.message();
+    EXPECT_NE(status.message().find(wrong.names), std::string::npos) << wrong.what << ": " << status.message();
+  }
+}
+
+TEST(Verify, LawsOfExpertsAndStatesCatchTheirOwn) {
+  const test::DecoderShape shape{.layers = 4, .heads = 4, .kv_heads = 2, .experts = 5, .shared_expert = true, .key_heads = 2, .value_heads = 4};
+  const Graph lawful = test::Placed(test::DecoderBody(shape), 2);
+  ASSERT_TRUE(Verify(lawful).ok()) << Verify(lawful).message();
+  for (const WrongRewrite& wrong : WrongHybrids()) {
     Graph g = lawful;
     wrong.rewrite(g);
     const Status status = Verify(g);

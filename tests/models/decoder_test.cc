@@ -1,5 +1,5 @@
 // The graphs of the model files: what each says as text, and what a checkpoint must have for it.
-// Covers src/models/llama.cc src/models/qwen2.cc src/models/qwen3.cc
+// Covers src/models/llama.cc src/models/qwen2.cc src/models/qwen3.cc src/models/qwen3_moe.cc src/models/qwen3_next.cc src/models/qwen3_5.cc
 #include "models/decoder.h"
 
 #include <gtest/gtest.h>
@@ -62,29 +62,39 @@ void Replace(std::string* text, const std::string& from, const std::string& to) 
 // The lines of a body's text that are of one layer, called as if it were the first.
 std::string LayerText(const std::string& text, int layer) {
   const std::string name = fmt::format("L{:02}", layer), next = fmt::format("@L{:02}", layer + 1);
-  const std::string file = fmt::format("layers.{}.", layer), kv = fmt::format(" kv.{}", layer);
+  const std::string file = fmt::format("layers.{}.", layer);
+  const std::string states[] = {"kv.", "conv.", "gdn."};
   std::string out;
   for (const std::string& line : support::LinesOf(text)) {
     const auto has = [&](const std::string& what) { return line.find(what) != std::string::npos; };
     if (has(next) || line.starts_with("return")) continue;
-    if (has(name) || has(file) || has(kv)) out += line + "\n";
+    bool mine = has(name) || has(file);
+    for (const std::string& state : states) mine = mine || has(" " + state + std::to_string(layer));
+    if (mine) out += line + "\n";
   }
   if (layer > 0) Replace(&out, fmt::format("L{:02}.mlp_residual", layer - 1), "embed.embedding");
   Replace(&out, name, "L00");
   Replace(&out, file, "layers.0.");
-  Replace(&out, kv, " kv.0");
-  Replace(&out, fmt::format("follows {} ", 1 + 3 * layer), "follows 1 ");
+  for (const std::string& state : states) {
+    for (const char* before : {" ", "("}) Replace(&out, before + state + std::to_string(layer), before + state + "0");
+  }
+  // The table that is followed is a number among those of all layers.
+  for (size_t at = 0; (at = out.find("follows ", at)) != std::string::npos; ++at) out.erase(at + 8, out.find(' ', at + 8) - at - 8);
   return out;
+}
+
+// What decides which blocks a layer has.
+std::pair<io::LayerKind, bool> KindOfLayer(const io::ModelConfig& config, int layer) {
+  return {config.KindOf(layer), config.IsMoe(layer)};
 }
 
 // The lines of no layer.
 std::string FrontText(const std::string& text) {
   std::string out;
   for (const std::string& line : support::LinesOf(text)) {
-    const size_t label = line.find_first_of("L"), file = line.find("layers."),
-                 kv = line.find(" kv.");
-    if (label == std::string::npos && file == std::string::npos && kv == std::string::npos)
-      out += line + "\n";
+    bool front = true;
+    for (const char* layers : {"L", "layers.", " kv.", " conv.", " gdn."}) front = front && line.find(layers) == std::string::npos;
+    if (front) out += line + "\n";
   }
   return out;
 }
@@ -93,12 +103,17 @@ TEST(Graphs, OfTheTinyModelsAreTheOnesUnderReview) {
   for (const std::string& name : TinyModels()) {
     const std::unique_ptr<io::Checkpoint> checkpoint = Tiny(name);
     const std::string body = Print(support::BodyOf(*checkpoint));
-    for (int layer = 1; layer < checkpoint->config().layers; ++layer) {
-      EXPECT_EQ(LayerText(body, layer), LayerText(body, 0)) << name << ": layers are alike";
+    const io::ModelConfig& config = checkpoint->config();
+    std::map<std::pair<io::LayerKind, bool>, int> first;  // of each kind
+    std::string layers;
+    for (int layer = 0; layer < config.layers; ++layer) {
+      const auto [alike, is_first] = first.try_emplace(KindOfLayer(config, layer), layer);
+      if (is_first) layers += LayerText(body, layer);
+      EXPECT_TRUE(LayerText(body, layer) == LayerText(body, alike->second)) << name << ": layers " << alike->second << " and " << layer << " are alike";
     }
     support::ExpectGolden(
         fmt::format("models/graphs/{}.txt", name),
-        FrontText(body) + LayerText(body, 0) + Print(support::HeadOf(*checkpoint)) +
+        FrontText(body) + layers + Print(support::HeadOf(*checkpoint)) +
             Print(support::HeadOf(*checkpoint, {.sample = true, .hash_logits = true})));
   }
 }

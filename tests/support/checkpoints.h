@@ -119,7 +119,7 @@ inline void Forward(plan::Executor& executor, std::span<const int32_t> ids, int3
       slots.push_back(begin + r + limits.page_tokens);
       head_rows.push_back(r);
     }
-    const Segment segment{0, rows, begin, static_cast<int32_t>(pages.size()), pages.data()};
+    const Segment segment{0, rows, begin, static_cast<int32_t>(pages.size()), pages.data(), /*state=*/1};
     plan::StepInputs inputs;
     inputs.ids = ids.subspan(begin, rows);
     inputs.positions = positions;

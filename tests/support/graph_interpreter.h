@@ -77,11 +77,12 @@ class Interpreter {
         for (ValueId id : node.out) {
           const Local& x = values_[id][r];
           if (g_.value(id).pairs || g_.value(id).dims.size() != 2 || g_.value(id).kind == graph::ValueKind::kState) continue;
+          if (g_.value(id).dims[0].sym == graph::Sym::kRoutes) continue;  // who has which is the router's to say
           if (x.cols != Range(id, 1, r).size()) return Malformed(node, "a rank holds another width than placed");
           if (x.rows != static_cast<int64_t>(Rows(id, LiveRows(id), r).size())) return Malformed(node, "a rank holds other rows than placed");
         }
       }
-      if (node.op == Op::kKvWrite) result["state " + FirstName(node.in[0])] = values_[node.out[0]];
+      if (WritesState(node.op)) result["state " + FirstName(node.in[0])] = values_[node.out.back()];
     }
     for (size_t i = 0; i < g_.outputs.size(); ++i) result[fmt::format("output {}", i)] = values_[g_.outputs[i]];
     return result;
@@ -150,6 +151,14 @@ class Interpreter {
       for (int64_t i = n.begin; i < n.end; ++i) x.data.push_back(Weight(v.name, i, 0, 0));
       return x;
     }
+    if (v.dims.size() == 3) {  // of every expert here, one below the other
+      const ElementRange e = Range(id, 0, rank);
+      Local x{e.size() * v.dims[1].n, v.dims[2].n, {}, {}, 0};
+      for (int64_t i = e.begin * v.dims[1].n; i < e.end * v.dims[1].n; ++i) {
+        for (int64_t j = 0; j < x.cols; ++j) x.data.push_back(Weight(v.name, i, j, x.cols));
+      }
+      return x;
+    }
     const bool input = v.kind == graph::ValueKind::kInput;  // hidden rows
     const ElementRange n = input ? ElementRange{0, static_cast<int64_t>(step_.ids.size())} : Range(id, 0, rank), k = Range(id, 1, rank);
     Local x{n.size(), k.size(), {}, {}, 0};
@@ -210,6 +219,40 @@ class Interpreter {
       }
       case Op::kAdd: return Elementwise(node, rank, [&](float a, float b) { return a + b; });
       case Op::kSiluMul: return Elementwise(node, rank, [&](float a, float b) { return a / (1 + std::exp(-a)) * b; });
+      case Op::kSigmoidMul: return Elementwise(node, rank, [&](float a, float b) { return a / (1 + std::exp(-b)); });
+      case Op::kGateRows: {
+        const Local &x = in(0), &gate = in(1);
+        if (gate.rows != x.rows || gate.cols != 1) return Malformed(node, "not one gate a row");
+        Local y = x;
+        for (size_t i = 0; i < y.data.size(); ++i) y.data[i] = Round(x.data[i] / (1 + std::exp(-gate.data[i / static_cast<size_t>(x.cols)])), y_value(0));
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      case Op::kRoute: return Route(node, rank);
+      case Op::kGroupRoutes: return GroupRoutes(node, rank);
+      case Op::kDispatch: {
+        const Local &x = in(0), &routes = in(1);
+        if (x.rows != static_cast<int64_t>(step_.ids.size())) return Malformed(node, "a route's token is on another rank");
+        Local y{routes.rows, x.cols, {}, {}, 0};
+        for (int64_t r = 0; r < routes.rows; ++r) {
+          const auto token = static_cast<int64_t>(routes.data[3 * r + 1]);
+          y.data.insert(y.data.end(), x.data.begin() + token * x.cols, x.data.begin() + (token + 1) * x.cols);
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
+      case Op::kExpertMatmul: return ExpertMatmul(node, rank);
+      case Op::kCombine: return Combine(node, rank);
+      case Op::kCausalConv: return CausalConv(node, rank);
+      case Op::kGatedDelta: return GatedDelta(node, rank);
+      case Op::kGatedRmsNorm:
+        WEFT_RETURN_IF_ERROR(Norm(node, rank, in(0), node.in[2], 0));
+        if (in(1).data.size() != out(0).data.size()) return Malformed(node, "operands of different shape");
+        for (size_t i = 0; i < out(0).data.size(); ++i) {
+          const float z = in(1).data[i];
+          out(0).data[i] = Round(out(0).data[i] * (z / (1 + std::exp(-z))), y_value(0));
+        }
+        return Status::Ok();
       case Op::kRmsNorm: return Norm(node, rank, in(0), node.in[1], 0);
       case Op::kAddRmsNorm:
         WEFT_RETURN_IF_ERROR(Elementwise(node, rank, [&](float a, float b) { return a + b; }));
@@ -393,6 +436,178 @@ class Interpreter {
       y.data.push_back(Round(*sum, g_.value(node.out[0])));
     }
     values_[node.out[0]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  Status Route(const Node& node, int rank) {
+    const Local& x = values_[node.in[0]][rank];
+    if (x.cols != g_.value(node.in[0]).dims[1].n) return Malformed(node, "part of the experts");
+    const int64_t k = node.Int("top_k");
+    Local ids{x.rows, k, {}, {}, 0}, weights = ids;
+    for (int64_t t = 0; t < x.rows; ++t) {
+      const float* row = x.data.data() + t * x.cols;
+      std::vector<int64_t> order(static_cast<size_t>(x.cols));
+      for (size_t e = 0; e < order.size(); ++e) order[e] = static_cast<int64_t>(e);
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
+      order.resize(static_cast<size_t>(k));
+      std::sort(order.begin(), order.end());
+      float sum = 0;
+      for (int64_t e : order) sum += std::exp(row[e]);
+      for (int64_t e : order) {
+        ids.data.push_back(static_cast<float>(e));
+        weights.data.push_back(std::exp(row[e]) / sum);
+      }
+    }
+    values_[node.out[0]][rank] = std::move(ids);
+    values_[node.out[1]][rank] = std::move(weights);
+    return Status::Ok();
+  }
+
+  // A row for every route to an expert that is here: (expert, token, which of the token's).
+  Status GroupRoutes(const Node& node, int rank) {
+    const Local& ids = values_[node.in[0]][rank];
+    if (ids.rows != static_cast<int64_t>(step_.ids.size())) return Malformed(node, "routes of some tokens only");
+    const LeafRange own = LeavesOf(g_, g_.value(node.out[0]), 0, rank);
+    const LeafTable& experts = g_.tables[g_.value(node.out[0]).dims[0].table].leaves;
+    Local y{0, 3, {}, {}, 0};
+    for (int64_t e = experts.start(own.begin); e < experts.start(own.end); ++e) {
+      for (int64_t i = 0; i < ids.rows * ids.cols; ++i) {
+        if (ids.data[i] != static_cast<float>(e)) continue;
+        y.data.insert(y.data.end(), {static_cast<float>(e), static_cast<float>(i / ids.cols), static_cast<float>(i % ids.cols)});
+        ++y.rows;
+      }
+    }
+    values_[node.out[0]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  Status ExpertMatmul(const Node& node, int rank) {
+    const graph::MatmulOperands operands = OperandsOf(node);
+    const Local &x = values_[operands.x][rank], &routes = values_[node.in[1]][rank];
+    if (x.rows != routes.rows) return Malformed(node, "not a row for every route");
+    for (size_t i = 0; i < operands.weights.size(); ++i) {
+      const Value& w_value = g_.value(operands.weights[i]);
+      const Local& w = values_[operands.weights[i]][rank];
+      const int64_t n_count = w_value.dims[1].n;
+      const ElementRange own = Range(operands.weights[i], 0, rank);
+      const int table = w_value.dims[2].table;
+      const LeafTable leaves = table < 0 ? LeafTable::Whole(x.cols) : g_.tables[table].leaves;
+      Local y{x.rows, n_count, {}, {}, 0};
+      for (int64_t r = 0; r < x.rows; ++r) {
+        const auto expert = static_cast<int64_t>(routes.data[3 * r]);
+        if (expert < own.begin || expert >= own.end) return Malformed(node, "an expert is on another rank");
+        for (int64_t n = 0; n < n_count; ++n) {
+          const float* row = w.data.data() + ((expert - own.begin) * n_count + n) * w.cols;
+          std::vector<std::pair<LeafRange, float>> sums;
+          for (int l = 0; l < leaves.count(); ++l) {
+            float sum = 0;
+            for (int64_t j = leaves.start(l); j < leaves.start(l + 1); ++j) sum = std::fma(row[j], x.data[r * x.cols + j], sum);
+            sums.push_back({{l, l + 1}, sum});
+          }
+          y.data.push_back(Round(*Tree(0, leaves.count(), sums), g_.value(node.out[i])));
+        }
+      }
+      values_[node.out[i]][rank] = std::move(y);
+    }
+    return Status::Ok();
+  }
+
+  Status Combine(const Node& node, int rank) {
+    const Local &x = values_[node.in[0]][rank], &routes = values_[node.in[1]][rank], &weights = values_[node.in[3]][rank];
+    const auto tokens = static_cast<int64_t>(step_.ids.size());
+    if (weights.rows != tokens || x.rows != routes.rows) return Malformed(node, "not a weight for every route");
+    const Value& grouping = g_.value(node.in[1]);
+    const LeafTable& experts = g_.tables[grouping.dims[0].table].leaves;
+    Local y{tokens, x.cols, {}, {}, experts.count()};
+    for (const LeafRange root : MaximalSubtrees(experts.count(), LeavesOf(g_, grouping, 0, rank))) {
+      y.roots.push_back(root);
+      for (int64_t i = 0; i < tokens * x.cols; ++i) {
+        std::vector<std::pair<LeafRange, float>> sums;
+        for (int l = root.begin; l < root.end; ++l) {
+          float sum = 0;
+          for (int64_t r = 0; r < x.rows; ++r) {  // by expert, so ascending
+            const auto e = static_cast<int64_t>(routes.data[3 * r]), t = static_cast<int64_t>(routes.data[3 * r + 1]), k = static_cast<int64_t>(routes.data[3 * r + 2]);
+            if (t != i / x.cols || e < experts.start(l) || e >= experts.start(l + 1)) continue;
+            sum = std::fma(weights.data[t * weights.cols + k], x.data[r * x.cols + i % x.cols], sum);
+          }
+          sums.push_back({{l, l + 1}, sum});
+        }
+        y.data.push_back(*Tree(root.begin, root.end, sums));
+      }
+    }
+    values_[node.out[0]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  // The step's rows of the same sequence before row t, nearest last, and t: all begin at position 0.
+  std::vector<int64_t> History(int64_t t) const {
+    std::vector<int64_t> rows;
+    for (int64_t s = 0; s <= t; ++s) {
+      if (step_.sequence(step_.slots[s]) == step_.sequence(step_.slots[t])) rows.push_back(s);
+    }
+    return rows;
+  }
+
+  Status CausalConv(const Node& node, int rank) {
+    Local& state = values_[node.in[0]][rank];
+    const Local &x = values_[node.in[1]][rank], &w = values_[node.in[2]][rank];
+    if (x.rows != static_cast<int64_t>(step_.ids.size())) return Malformed(node, "part of a sequence");
+    if (w.rows != x.cols || state.cols != x.cols) return Malformed(node, "other channels");
+    Local y{x.rows, x.cols, {}, {}, 0};
+    for (int64_t t = 0; t < x.rows; ++t) {
+      const std::vector<int64_t> rows = History(t);
+      for (int64_t c = 0; c < x.cols; ++c) {
+        float sum = 0;
+        for (int64_t j = 0; j < w.cols; ++j) {
+          const int64_t at = static_cast<int64_t>(rows.size()) - w.cols + j;
+          if (at >= 0) sum = std::fma(w.data[c * w.cols + j], x.data[rows[static_cast<size_t>(at)] * x.cols + c], sum);
+        }
+        y.data.push_back(Round(sum / (1 + std::exp(-sum)), g_.value(node.out[0])));
+        state.data[step_.slots[t] * x.cols + c] = x.data[t * x.cols + c];
+      }
+    }
+    values_[node.out[0]][rank] = std::move(y);
+    values_[node.out[1]][rank] = state;
+    return Status::Ok();
+  }
+
+  Status GatedDelta(const Node& node, int rank) {
+    const auto in = [&](size_t i) -> const Local& { return values_[node.in[i]][rank]; };
+    Local& state = values_[node.in[0]][rank];
+    const Local &q = in(1), &k = in(2), &v = in(3);
+    const int64_t dk = node.Int("key_dim"), dv = node.Int("value_dim"), heads = v.cols / dv;
+    const int64_t ratio = (g_.value(node.in[3]).dims[1].n / dv) / (g_.value(node.in[2]).dims[1].n / dk);
+    const int64_t v_first = Range(node.in[3], 1, rank).begin / dv, k_first = Range(node.in[2], 1, rank).begin / dk;
+    if (v.rows != static_cast<int64_t>(step_.ids.size())) return Malformed(node, "part of a sequence");
+    if (in(4).cols != in(6).cols || in(5).cols != in(7).cols) return Malformed(node, "the gates of some heads");
+    Local y{v.rows, v.cols, std::vector<float>(v.data.size(), 0.0f), {}, 0};
+    for (int64_t h = 0; h < heads; ++h) {
+      const int64_t key = (v_first + h) / ratio - k_first;
+      if (key < 0 || (key + 1) * dk > k.cols) return Malformed(node, "a head's keys are on another rank");
+      std::map<int, std::vector<float>> s_of;
+      for (int64_t t = 0; t < v.rows; ++t) {
+        std::vector<float>& s = s_of[step_.sequence(step_.slots[t])];
+        s.resize(static_cast<size_t>(dk * dv));
+        const float a = in(4).data[t * in(4).cols + v_first + h] + in(7).data[v_first + h], b = in(5).data[t * in(5).cols + v_first + h];
+        const float gamma = std::exp(-std::fabs(in(6).data[v_first + h]) * std::log1p(std::exp(a))), beta = 1 / (1 + std::exp(-b));
+        const float *kt = k.data.data() + t * k.cols + key * dk, *qt = q.data.data() + t * q.cols + key * dk;
+        float k2 = 1e-6f, q2 = 1e-6f;
+        for (int64_t i = 0; i < dk; ++i) k2 += kt[i] * kt[i], q2 += qt[i] * qt[i];
+        for (int64_t j = 0; j < dv; ++j) {
+          float dot = 0, o = 0;
+          for (int64_t i = 0; i < dk; ++i) dot += kt[i] / std::sqrt(k2) * s[i * dv + j];
+          const float e = beta * (v.data[t * v.cols + h * dv + j] - gamma * dot);
+          for (int64_t i = 0; i < dk; ++i) {
+            s[i * dv + j] = std::fma(kt[i] / std::sqrt(k2), e, gamma * s[i * dv + j]);
+            o = std::fma(qt[i] / std::sqrt(q2), s[i * dv + j], o);
+            state.data[(step_.sequence(step_.slots[t]) * dk + i) * v.cols + h * dv + j] = s[i * dv + j];
+          }
+          y.data[t * v.cols + h * dv + j] = Round(o, g_.value(node.out[0]));
+        }
+      }
+    }
+    values_[node.out[0]][rank] = std::move(y);
+    values_[node.out[1]][rank] = state;
     return Status::Ok();
   }
 

@@ -2,7 +2,8 @@
 //
 // It keeps a KV cache of cells (token, position, hash of all before). A stale, foreign or evicted
 // page changes every hash after it, so it changes the tokens; and most such reads are also counted
-// as violations where they happen. What a request must answer can be computed without it
+// as violations where they happen. With limits.states it also has a recurrence: the hash goes on from a
+// slot instead of from position 0. What a request must answer can be computed without it
 // (Expect()). Thread: as plan::Executor. A step allocates nothing in greedy mode.
 #pragma once
 
@@ -118,6 +119,7 @@ class HashExecutor final : public plan::Executor {
         model_{.vocab_size = config.limits.vocab_size, .seed = config.model_seed},
         cells_(static_cast<size_t>(config.limits.pages) * config.limits.page_tokens),
         page_readers_(config.limits.pages, 0),
+        states_(config.limits.states, 0),
         head_hashes_(config.limits.tokens_max) {}
 
   const plan::ExecutorLimits& limits() const override { return config_.limits; }
@@ -138,6 +140,7 @@ class HashExecutor final : public plan::Executor {
                              config_.token_ns * static_cast<int64_t>(in.ids.size()));
     }
     CountReaders(in);
+    for (const plan::StateCopy& copy : in.state_copies) states_[copy.to] = states_[copy.from];
     for (const Segment& segment : in.segments) RunSegment(in, segment);
     for (const Segment& s : in.segments) {
       const auto first = std::lower_bound(in.head_rows.begin(), in.head_rows.end(), s.row_begin);
@@ -190,7 +193,17 @@ class HashExecutor final : public plan::Executor {
                              in.head_rows.size());
     }
     int32_t row = 0;
+    std::vector<bool> taken(l.states);
+    for (const plan::StateCopy& copy : in.state_copies) {
+      for (const int32_t slot : {copy.from, copy.to}) {
+        if (slot < 1 || slot >= l.states) return Status::Invalid("a copy of state {}", slot);
+      }
+    }
     for (const Segment& s : in.segments) {
+      if (l.states > 0) {
+        if (s.state < 1 || s.state > l.rows_max || taken[s.state]) return Status::Invalid("state {}", s.state);
+        taken[s.state] = true;
+      }
       if (s.row_begin != row || s.rows < 1) return Status::Invalid("segments do not tile");
       const int32_t end = s.position_begin + s.rows;
       if (end > l.positions_max) return Status::Invalid("position {} of {}", end, l.positions_max);
@@ -228,6 +241,10 @@ class HashExecutor final : public plan::Executor {
     const int32_t page_tokens = config_.limits.page_tokens;
     uint64_t hash = model_.Start();
     for (int32_t p = 0; p < s.position_begin + s.rows; ++p) {
+      if (!states_.empty() && p == s.position_begin && p > 0) {
+        if (states_[s.state] != hash) Violation("a stale or foreign state is read");
+        hash = states_[s.state];
+      }
       const int32_t page = s.pages[p / page_tokens];
       Cell& cell = cells_[static_cast<size_t>(page) * page_tokens + p % page_tokens];
       if (p >= s.position_begin) {
@@ -240,6 +257,7 @@ class HashExecutor final : public plan::Executor {
       hash = model_.Append(Mix(hash, cell.before), cell.token);
       if (p >= s.position_begin) head_hashes_[s.row_begin + p - s.position_begin] = hash;
     }
+    if (!states_.empty()) states_[s.state] = hash;
   }
 
   void Head(const plan::StepInputs& in, size_t r, plan::StepOutputs* out) {
@@ -272,6 +290,7 @@ class HashExecutor final : public plan::Executor {
   HashModel model_;
   std::vector<Cell> cells_;
   std::vector<int32_t> page_readers_;
+  std::vector<uint64_t> states_;  // of a recurrence, by slot: the hash of all tokens
   std::vector<uint64_t> head_hashes_;
   uint64_t steps_ = 0;
   uint64_t tokens_ = 0;

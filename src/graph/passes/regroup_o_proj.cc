@@ -20,10 +20,13 @@ std::string Refuse(const PassContext& c) {
   return c.ranks == 1 ? "one rank reduces nothing" : "";
 }
 
-// The op that mixes tokens is attention (or a recurrence): looking back through what works row by row.
+// What works on each head's rows by itself.
+bool WalksHeads(Op op) { return op == Op::kQuantise || op == Op::kSigmoidMul || op == Op::kGatedRmsNorm; }
+
+// The op that mixes tokens is attention or a recurrence: looking back through what works row by row.
 bool BehindTokenMixing(const Graph& g, const Uses& uses, ValueId x) {
   int maker = uses.ProducerOf(x);
-  while (maker >= 0 && g.nodes[maker].op == Op::kQuantise) maker = uses.ProducerOf(g.nodes[maker].in[0]);
+  while (maker >= 0 && WalksHeads(g.nodes[maker].op)) maker = uses.ProducerOf(g.nodes[maker].in[0]);
   return maker >= 0 && !FactsOf(g.nodes[maker].op).token_wise;
 }
 

@@ -42,7 +42,7 @@ int ProductOf(const Graph& g, const Uses& uses, const Node& exchange) {
   if (exchange.IntOr("axes", AllAxes(g)) != AllAxes(g) || exchange.Has("order")) return -1;
   const ValueId roots = exchange.in[0];
   const int product = uses.ProducerOf(roots);
-  if (product < 0 || !MakesRoots(g.nodes[product], roots) || IsFused(g.nodes[product].op)) return -1;
+  if (product < 0 || g.nodes[product].op != Op::kMatmul || !MakesRoots(g.nodes[product], roots)) return -1;
   return uses.ReadersOf(roots).size() == 1 && g.nodes[product].out.size() == 1 ? product : -1;
 }
 

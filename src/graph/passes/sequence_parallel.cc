@@ -21,6 +21,7 @@ std::string Refuse(const PassContext& c) {
 size_t RowOperands(const Node& node) {
   switch (node.op) {
     case Op::kAdd:
+    case Op::kGateRows:
     case Op::kAddRmsNorm: return 2;
     case Op::kRmsNorm: return node.Int("groups") == 1 ? 1 : 0;
     default: return 0;
@@ -47,7 +48,7 @@ class Scatter {
       } else if (AnyOwnRows(node)) {
         for (size_t i = 0; i < RowOperands(node); ++i) node.in[i] = OwnRows(node.in[i], node.layer);
         for (ValueId id : node.out) g_.value(id).on = rows_;
-        if (node.op != Op::kAdd) ++norms_;
+        if (node.op == Op::kRmsNorm || node.op == Op::kAddRmsNorm) ++norms_;
       } else {
         for (ValueId& id : node.in) id = Whole(id, node.layer);
       }

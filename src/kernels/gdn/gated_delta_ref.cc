@@ -108,6 +108,7 @@ std::string Refuse(const GatedDeltaArgs& a) {
   for (const View* view : {&a.q, &a.k, &a.v, &a.a, &a.b}) {
     if (view->dtype != a.y.dtype) return "an operand is not of y's dtype";
   }
+  if (a.value_heads == 0) return "";  // another rank has them all
   if (a.key_dim < 1 || a.value_dim < 1 || a.key_heads < 1) {
     return "heads of " + std::to_string(a.key_dim) + " by " + std::to_string(a.value_dim);
   }

@@ -29,16 +29,17 @@ Result<ValueId> BuildAttention(graph::Builder& b, ParamSource& params, const io:
 
   std::vector<ValueId> weights, biases;
   struct Section { const char* name; Dim n; };
-  for (const Section& s : {Section{"q_proj", Dim::C(q_width, heads)}, Section{"k_proj", Dim::C(kv_width, kv_heads)},
-                           Section{"v_proj", Dim::C(kv_width, kv_heads)}}) {
+  std::vector<Section> sections{{"q_proj", Dim::C(q_width, heads)}, {"k_proj", Dim::C(kv_width, kv_heads)}, {"v_proj", Dim::C(kv_width, kv_heads)}};
+  if (config.attn_output_gate) sections.push_back({"q_gate", Dim::C(q_width, heads)});
+  for (const Section& s : sections) {
     WEFT_ASSIGN_OR_RETURN(const ValueId w, params.Matrix(prefix + s.name + ".weight", s.n, Dim::C(config.hidden_size)));
     weights.push_back(w);
     biases.push_back(kNoValue);
-    if (config.attention_bias) {
+    if (config.attention_bias && std::string_view(s.name) != "q_gate") {
       WEFT_ASSIGN_OR_RETURN(biases.back(), params.Vector(prefix + s.name + ".bias", s.n));
     }
   }
-  const std::vector<ValueId> qkv = b.ColumnLinear(x, weights, biases, {"q", "k", "v"});
+  const std::vector<ValueId> qkv = b.ColumnLinear(x, weights, biases, {"q", "k", "v", "gate"});
   ValueId q = qkv[0], k = qkv[1];
   if (qk_norm) {
     WEFT_ASSIGN_OR_RETURN(const ValueId q_gain, params.Vector(prefix + "q_norm.weight", Dim::C(head_dim)));
@@ -50,11 +51,12 @@ Result<ValueId> BuildAttention(graph::Builder& b, ParamSource& params, const io:
   k = b.Rope(k, inputs.positions, head_dim, config.rope.dims, "k_rope");
 
   const ValueId kv = b.State(fmt::format("kv.{}", layer), {Dim::C(2), Dim::C(kv_width, kv_heads)});
-  const auto [attended, written] = b.SelfAttention({.q = q, .k = k, .v = qkv[2], .kv = kv,
+  auto [attended, written] = b.SelfAttention({.q = q, .k = k, .v = qkv[2], .kv = kv,
                                                     .slots = inputs.slots, .segments = inputs.segments,
                                                     .head_dim = head_dim, .group = group,
                                                     .scale = 1.0 / std::sqrt(static_cast<double>(head_dim))});
   (void)written;
+  if (config.attn_output_gate) attended = b.SigmoidMul(attended, qkv[3], "gated");
 
   WEFT_ASSIGN_OR_RETURN(const ValueId o, params.Matrix(prefix + "o_proj.weight", Dim::C(config.hidden_size), Dim::C(q_width, heads)));
   ValueId o_bias = kNoValue;

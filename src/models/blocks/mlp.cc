@@ -1,7 +1,5 @@
 #include "models/blocks/mlp.h"
 
-#include <fmt/format.h>
-
 #include "models/blocks/tables.h"
 
 namespace weft::models {
@@ -11,13 +9,12 @@ using graph::kNoValue;
 using graph::ValueId;
 
 Result<ValueId> BuildMlp(graph::Builder& b, ParamSource& params, const io::ModelConfig& config,
-                         const ModelOptions& options, int layer, ValueId x) {
-  const std::string prefix = fmt::format("model.layers.{}.mlp.", layer);
-  const std::string label = fmt::format("L{:02}", layer);
-  b.Layer(label + ".mlp");
-  const int64_t width = config.intermediate_size;
+                         const ModelOptions& options, const MlpPart& part, ValueId x) {
+  const std::string& prefix = part.prefix;
+  const int64_t width = part.width;
+  b.Layer(part.layer);
   WEFT_ASSIGN_OR_RETURN(const DType format, params.FormatOf(prefix + "down_proj.weight"));
-  const int ffn = b.Table(label + ".ffn",
+  const int ffn = b.Table(part.table,
                           LeafTable::Make(width, WidthAtom(QuantBlockOf(format, options.int8_activations))));
   std::vector<ValueId> weights, biases(2, kNoValue);
   for (const char* name : {"gate_proj", "up_proj"}) {

@@ -5,8 +5,16 @@
 
 namespace weft::models {
 
+// One such block of a layer: which tensors, what its values and its leaf table are called, how wide.
+struct MlpPart {
+  std::string prefix;  // "model.layers.3.mlp."
+  std::string layer;   // "L03.mlp"
+  std::string table;   // "L03.ffn"
+  int64_t width = 0;
+};
+
 // x: [T, H] -> [T, H].
 Result<graph::ValueId> BuildMlp(graph::Builder& b, ParamSource& params, const io::ModelConfig& config,
-                                const ModelOptions& options, int layer, graph::ValueId x);
+                                const ModelOptions& options, const MlpPart& part, graph::ValueId x);
 
 }  // namespace weft::models

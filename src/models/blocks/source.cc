@@ -40,4 +40,18 @@ Result<graph::ValueId> ParamSource::Vector(const std::string& name, graph::Dim n
   return builder_->Param(name, DType::kF32, {n});
 }
 
+Result<graph::ValueId> ParamSource::Experts(const std::string& name, graph::Dim e, graph::Dim n, graph::Dim k) {
+  WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
+  WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, source, {e.n, n.n, k.n}));
+  WEFT_RETURN_IF_ERROR(CheckFormat(*checkpoint_, source.tensor()));
+  return builder_->Param(name, source.dtype(), {e, n, k});
+}
+
+Result<graph::ValueId> ParamSource::Filter(const std::string& name, graph::Dim channels, int64_t taps) {
+  WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
+  WEFT_RETURN_IF_ERROR(CheckShape(*checkpoint_, source, {channels.n, taps}));
+  WEFT_RETURN_IF_ERROR(CheckFormat(*checkpoint_, source.tensor()));
+  return builder_->Param(name, DType::kF32, {channels, graph::Dim::C(taps)});
+}
+
 }  // namespace weft::models

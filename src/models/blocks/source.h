@@ -19,6 +19,10 @@ class ParamSource {
   // Errors: kInvalid naming file, tensor, expected and found shape; kUnsupported for other formats.
   Result<graph::ValueId> Matrix(const std::string& name, graph::Dim n, graph::Dim k);
   Result<graph::ValueId> Vector(const std::string& name, graph::Dim n);
+  // Weights of all experts [E, N, K], each a matrix of its own.
+  Result<graph::ValueId> Experts(const std::string& name, graph::Dim e, graph::Dim n, graph::Dim k);
+  // A filter of `taps` taps for each channel, read as float32.
+  Result<graph::ValueId> Filter(const std::string& name, graph::Dim channels, int64_t taps);
   Result<DType> FormatOf(const std::string& name) const;
 
  private:

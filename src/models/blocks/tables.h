@@ -8,6 +8,9 @@
 
 namespace weft::models {
 
+// Leaves of the row statistic of a norm begin at multiples of this many elements.
+inline constexpr int64_t kNormLeafAtom = 32;
+
 // How many inputs of a weight of this format belong together: a block, or a bf16 pair.
 int64_t QuantBlockOf(DType weight, bool int8_activations);
 
