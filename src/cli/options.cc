@@ -68,6 +68,8 @@ void AddEngineFlags(CLI::App& app, ModelFlags* f) {
   const auto add = [&](const char* name, auto* value, const char* takes, const char* text) {
     return app.add_option(name, *value, text)->type_name(takes)->capture_default_str()->group(group);
   };
+  add("--state-checkpoints", &f->state_checkpoints, "N", "of models with recurrent layers: states of prefixes that are kept; auto: up to --max-num-seqs, by memory");
+  add("--state-checkpoint-interval", &f->state_checkpoint_interval, "N", "tokens of a prompt between them, beside its end and where prompts part; 0: only there");
   add("--long-prefill-token-threshold", &f->long_prefill_token_threshold, "N", "tokens of one prompt per step; 0: no cap");
   add("--scheduling-policy", &f->scheduling_policy, "NAME", "fcfs or priority");
   add("--max-num-queued-reqs,--queue-max", &f->max_num_queued_reqs, "N", "waiting requests before 429");
@@ -116,6 +118,14 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
     config.positions_max = static_cast<int32_t>(length);
   }
   config.page_tokens = f.block_size;
+  if (f.enable_prefix_caching) {
+    config.state_checkpoints = exec::kCheckpointsByMemory;
+    if (f.state_checkpoints != "auto") {
+      WEFT_ASSIGN_OR_RETURN(const int64_t slots, ParseSize(f.state_checkpoints, "--state-checkpoints"));
+      if (slots > 1 << 20) return Status::Invalid("--state-checkpoints {} must be at most {}", slots, 1 << 20);
+      config.state_checkpoints = static_cast<int32_t>(slots);
+    }
+  }
   if (f.kv_cache_memory_bytes != "auto") {
     WEFT_ASSIGN_OR_RETURN(config.kv_bytes, ParseSize(f.kv_cache_memory_bytes, "--kv-cache-memory-bytes"));
   }
@@ -178,6 +188,7 @@ Result<engine::EngineConfig> EngineConfigOf(const ModelFlags& f, std::vector<int
   config.max_num_seqs = std::min(f.max_num_seqs, config.max_num_batched_tokens);
   config.enable_prefix_caching = f.enable_prefix_caching;
   config.enable_chunked_prefill = f.enable_chunked_prefill;
+  config.state_checkpoint_interval = f.state_checkpoint_interval;
   config.long_prefill_token_threshold = f.long_prefill_token_threshold;
   config.scheduling_policy = f.scheduling_policy;
   config.queue_max = f.max_num_queued_reqs;

@@ -40,6 +40,8 @@ struct ModelFlags {
   bool enforce_eager = false;
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
+  std::string state_checkpoints = "auto";  // or a number
+  int state_checkpoint_interval = 0;
   int long_prefill_token_threshold = 0;
   std::string scheduling_policy = "fcfs";
   int max_num_queued_reqs = 1024;

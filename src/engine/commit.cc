@@ -26,6 +26,12 @@ void EngineImpl::CommitSequence(Sequence* s, size_t head, int64_t now_ns) {
   }
   s->computed += chunk;
   cache_.Publish(s->tokens, s->computed, s->request->cache_salt, &s->kv);
+  if (scheduler_.KeepsStateAt(*s, s->computed)) {
+    if (const int32_t slot = cache_.Checkpoint(s->computed, s->kv); slot != 0) {
+      copies_.push_back({s->seat + 1, slot});
+      ++live_.state_checkpoints;
+    }
+  }
   const int32_t first_head = s->computed - heads;
   const int32_t length = s->length();
   for (int32_t j = 0; j < heads; ++j) {

@@ -17,6 +17,9 @@ int32_t KvTokens(const plan::ExecutorLimits& limits) {
       static_cast<int64_t>(limits.pages - 1) * limits.page_tokens, INT32_MAX - 1));
 }
 
+// Slots beside those of running requests and slot 0.
+int32_t CheckpointsOf(const plan::ExecutorLimits& limits) { return std::max(limits.states - limits.rows_max - 1, 0); }
+
 Status CheckBetween(const char* flag, int64_t value, int64_t low, int64_t high, const char* why) {
   if (value >= low && value <= high) return Status::Ok();
   return Status::Invalid("{} is {}; it must be between {} and {} ({})", flag, value, low, high,
@@ -37,6 +40,10 @@ Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
                                     c->max_num_seqs, limits.tokens_max,
                                     "from --max-num-seqs, so that each request gets a token, to "
                                     "the tokens that the plans were made for"));
+  WEFT_RETURN_IF_ERROR(CheckBetween("--state-checkpoint-interval", c->state_checkpoint_interval, 0, INT32_MAX, "0: none"));
+  if (c->state_checkpoint_interval % limits.page_tokens != 0) {
+    return Status::Invalid("--state-checkpoint-interval {} must be a multiple of --block-size {}", c->state_checkpoint_interval, limits.page_tokens);
+  }
   // The keys and values of a request's last token are never needed.
   const int32_t fits = std::min(limits.positions_max, KvTokens(limits) + 1);
   if (c->max_model_len == 0) c->max_model_len = fits;
@@ -108,8 +115,12 @@ EngineImpl::EngineImpl(EngineConfig config, plan::Executor* executor, const Cloc
       commands_(config_.queue_max + kCommandsBeyondQueue),
       cache_({.pages = limits_.pages,
               .page_tokens = limits_.page_tokens,
-              .prefix_caching = config_.enable_prefix_caching,
+              // A hit needs the recurrent state behind it.
+              .prefix_caching = config_.enable_prefix_caching && (limits_.states == 0 || CheckpointsOf(limits_) > 0),
               .key = config_.seed,
+              .recurrent = limits_.states > 0,
+              .first_checkpoint = limits_.rows_max + 1,
+              .checkpoints = CheckpointsOf(limits_),
               .faults = faults}),
       slots_(config_.max_num_seqs, cache_.BlocksFor(config_.max_model_len), limits_.page_tokens,
              faults),
@@ -118,6 +129,7 @@ EngineImpl::EngineImpl(EngineConfig config, plan::Executor* executor, const Cloc
                   .rows_max = limits_.rows_max,
                   .chunked_prefill = config_.enable_chunked_prefill,
                   .long_prefill_token_threshold = config_.long_prefill_token_threshold,
+                  .state_checkpoint_interval = config_.state_checkpoint_interval,
                   .policy = FindPolicy(config_.scheduling_policy)},
                  &cache_, &slots_),
       inputs_(config_.max_num_batched_tokens, config_.max_num_seqs, limits_.rows_max, &slots_),
@@ -128,7 +140,11 @@ EngineImpl::EngineImpl(EngineConfig config, plan::Executor* executor, const Cloc
   outputs_.top_logprobs.resize(rows * limits_.top_logprobs_max);
   outputs_.logits_hash.resize(rows);
   arrived_.reserve(commands_.capacity());
+  copies_.reserve(2 * static_cast<size_t>(config_.max_num_seqs));
   published_ = live_;
+  if (config_.enable_prefix_caching && !cache_.prefix_caching()) {
+    log_->Info("prefix caching is off: this model has recurrent states, and there is no slot to keep those of a prefix (--state-checkpoints 0)");
+  }
 }
 
 EngineImpl::~EngineImpl() {
@@ -228,7 +244,10 @@ bool EngineImpl::Step() {
     return true;
   }
   NoteAdmitted(step);
-  const plan::StepInputs& inputs = inputs_.Build(step);
+  // Kept first: a slot that was left may have a new owner, who gets his state after that.
+  if (!faults_.stale_state) copies_.insert(copies_.end(), scheduler_.restores().begin(), scheduler_.restores().end());
+  live_.state_checkpoint_hits += scheduler_.restores().size();
+  const plan::StepInputs& inputs = inputs_.Build(step, copies_);
   top_stride_ = inputs.top_logprobs;
   hashed_ = inputs.hash_logits;
   const auto tokens = static_cast<int64_t>(inputs.ids.size());
@@ -236,6 +255,7 @@ bool EngineImpl::Step() {
   const int64_t launched_ns = clock_->NowNs();
   const Status status = executor_->Run(inputs, &outputs_);
   const int64_t returned_ns = clock_->NowNs();
+  copies_.clear();
 
   ++live_.steps;
   live_.tokens_scheduled += tokens;

@@ -97,6 +97,7 @@ class EngineImpl final : public Engine {
   Scheduler scheduler_;
   StepInputsBuilder inputs_;
   plan::StepOutputs outputs_;
+  std::vector<plan::StateCopy> copies_;  // before the next step
   std::vector<Command> arrived_;
   std::vector<std::string> late_aborts_;
   std::unordered_map<std::string, std::unique_ptr<Sequence>> sequences_;

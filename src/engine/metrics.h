@@ -27,6 +27,8 @@ struct MetricsSnapshot {
   uint64_t generation_tokens = 0;
   uint64_t prefix_cache_queries = 0;      // tokens
   uint64_t prefix_cache_hits = 0;         // tokens
+  uint64_t state_checkpoints = 0;         // recurrent states kept, since start
+  uint64_t state_checkpoint_hits = 0;     // and taken up again
   uint64_t steps = 0;
   uint64_t tokens_scheduled = 0;
   std::array<uint64_t, 5> finished{};     // by FinishReason

@@ -27,6 +27,7 @@ struct Sequence {
   int32_t computed = 0;    // leading tokens whose keys and values are in the blocks
   BlockTable kv;
   int32_t seat = -1;  // row of the page table while running
+  int32_t junction = 0;  // where its prompt left one that is known, if no state was kept there
 
   // Sampling state; it outlives a preemption.
   StopMask stop;

@@ -16,7 +16,7 @@ StepInputsBuilder::StepInputsBuilder(int32_t tokens_max, int32_t sequences_max, 
   sample_.reserve(rows_max);
 }
 
-const plan::StepInputs& StepInputsBuilder::Build(std::span<Sequence* const> sequences) {
+const plan::StepInputs& StepInputsBuilder::Build(std::span<Sequence* const> sequences, std::span<const plan::StateCopy> copies) {
   if (!SameLayout(sequences)) WriteLayout(sequences);
 
   plan::HeadMode mode = plan::HeadMode::kGreedy;
@@ -40,6 +40,7 @@ const plan::StepInputs& StepInputsBuilder::Build(std::span<Sequence* const> sequ
   inputs_.positions = std::span(positions_).first(rows);
   inputs_.slots = std::span(slot_ids_).first(rows);
   inputs_.segments = segments_;
+  inputs_.state_copies = copies;
   inputs_.head_rows = head_rows_;
   inputs_.mode = mode;
   inputs_.sample = mode == plan::HeadMode::kSample ? std::span<const SampleRow>(sample_)
@@ -80,6 +81,7 @@ void StepInputsBuilder::WriteTokens(const Sequence& s, Segment* segment) {
   segment->position_begin = s.computed;
   segment->pages = slots_->pages(s.seat);
   segment->page_count = slots_->page_count(s.seat);
+  segment->state = s.seat + 1;
   for (int32_t j = 0; j < s.chunk; ++j) {
     const int32_t position = s.computed + j;
     const int32_t row = segment->row_begin + j;

@@ -84,6 +84,8 @@ std::string PrometheusText(const engine::MetricsSnapshot& m, const ServeCounts& 
                n(m.prefix_cache_queries));
   text.Counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache.",
                n(m.prefix_cache_hits));
+  text.Counter("weft:state_checkpoints_total", "Recurrent states of prefixes that were kept.", n(m.state_checkpoints));
+  text.Counter("weft:state_checkpoint_hits_total", "Requests that began from a kept state.", n(m.state_checkpoint_hits));
   text.Family("vllm:request_success_total", "Requests that ended, by how.", "counter");
   constexpr std::array<std::string_view, 5> kReasons{"", "stop", "length", "abort", "error"};
   for (size_t i = 1; i < kReasons.size(); ++i) {

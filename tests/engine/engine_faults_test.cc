@@ -56,6 +56,19 @@ TEST(EngineFaults, OneStalePageIsSeen) {
   EXPECT_GT(outcome.violations, 0u);
 }
 
+TEST(EngineFaults, OneStaleStateIsSeen) {
+  HarnessConfig config;
+  config.executor.limits.states = config.executor.limits.rows_max + 1 + 16;
+  config.engine.state_checkpoint_interval = 4;
+  const Outcome sound = Serve(config, 2000);
+  EXPECT_EQ(sound.wrong, 0);
+  EXPECT_GT(sound.hits, 0u);
+  config.faults.stale_state = true;
+  const Outcome outcome = Serve(config, 2000);
+  EXPECT_GT(outcome.wrong, 0);
+  EXPECT_GT(outcome.violations, 0u);
+}
+
 // CVE-2025-25183 in small: with 4 bits almost every lookup collides.
 TEST(EngineFaults, CollidingHashesGiveNoWrongToken) {
   HarnessConfig config;

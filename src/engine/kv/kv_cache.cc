@@ -7,7 +7,8 @@ namespace weft::engine {
 KvCache::KvCache(const KvCacheConfig& config)
     : config_(config),
       pool_(config.pages),
-      prefix_(config.pages, config.page_tokens, config.key, config.faults) {
+      prefix_(config.pages, config.page_tokens, config.key, config.faults),
+      states_(config.pages, config.first_checkpoint, config.checkpoints) {
   found_.reserve(config.pages);
 }
 
@@ -28,7 +29,22 @@ KvCache::Match KvCache::Find(std::span<const int32_t> tokens, int32_t limit,
     ++match.blocks;
     if (pool_.references(before) == 0) ++match.free_blocks;
   }
+  match.known = match.blocks;
+  if (!config_.recurrent) return match;
+  // Keys and values behind a state that is gone are of no use.
+  while (!found_.empty() && states_.Find(found_.back()) == 0) {
+    if (pool_.references(found_.back()) == 0) --match.free_blocks;
+    found_.pop_back();
+    --match.blocks;
+  }
+  if (!found_.empty()) match.state = states_.Use(found_.back());
   return match;
+}
+
+int32_t KvCache::Checkpoint(int32_t tokens, const BlockTable& table) {
+  const int32_t block = table.blocks[tokens / config_.page_tokens - 1];
+  if (!prefix_.Contains(block) || states_.Use(block) != 0) return 0;
+  return states_.Grant(block);
 }
 
 void KvCache::Take(const Match& match, BlockTable* table) {
@@ -48,6 +64,7 @@ bool KvCache::Reserve(int32_t tokens, BlockTable* table) {
   for (int32_t i = 0; i < missing; ++i) {
     const int32_t block = pool_.Grant();
     prefix_.Remove(block);
+    states_.Forget(block);
     table->blocks.push_back(block);
   }
   return true;
@@ -84,7 +101,10 @@ void KvCache::Release(BlockTable* table) {
 }
 
 void KvCache::Discard(BlockTable* table) {
-  for (int32_t block : table->blocks) prefix_.Remove(block);
+  for (int32_t block : table->blocks) {
+    prefix_.Remove(block);
+    states_.Forget(block);
+  }
   Release(table);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/scheduler/scheduler.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "base/check.h"
@@ -17,6 +18,7 @@ Scheduler::Scheduler(const SchedulerConfig& config, KvCache* cache, SlotMap* slo
   running_.reserve(config.max_num_seqs);
   step_.reserve(config.max_num_seqs);
   order_.reserve(config.max_num_seqs);
+  restores_.reserve(config.max_num_seqs);
 }
 
 void Scheduler::Add(Sequence* sequence) { Enqueue(sequence); }
@@ -39,6 +41,7 @@ void Scheduler::Remove(Sequence* sequence, bool discard) {
 std::span<Sequence* const> Scheduler::Plan(int64_t now_ns) {
   Budget budget{.tokens = config_.max_num_batched_tokens, .rows = config_.rows_max};
   preempted_ = false;
+  restores_.clear();
   for (Sequence* s : running_) s->chunk = s->chunk_heads = 0;
   ServeRunning(/*decodes=*/true, &budget);
   ServeRunning(/*decodes=*/false, &budget);
@@ -64,12 +67,29 @@ bool Scheduler::Size(Sequence* s, int32_t computed, const Budget& budget) const 
   tokens = std::min(tokens, budget.tokens);
   // One that was cut for its head rows goes on; only a start may wait for room for all of it.
   if (!config_.chunked_prefill && s->seat < 0 && tokens < missing) return false;
+  // A prompt that is to be computed at once is, and leaves no state behind.
+  if (config_.chunked_prefill) tokens = std::min(tokens, NextCheckpoint(*s, computed) - computed);
   // Rows before `first` need no head; from there on each does, within what is left of them.
   const int32_t first = std::max(s->first_head_position(), computed);
   tokens = std::min(tokens, first - computed + budget.rows);
   s->chunk = tokens;
   s->chunk_heads = std::max(computed + tokens - first, 0);
   return tokens > 0;
+}
+
+int32_t Scheduler::NextCheckpoint(const Sequence& s, int32_t computed) const {
+  int32_t next = INT32_MAX;
+  if (!cache_->recurrent() || !cache_->prefix_caching()) return next;
+  const int32_t page = cache_->page_tokens(), interval = config_.state_checkpoint_interval;
+  const int32_t last = (s.prompt_tokens - 1) / page * page;
+  if (last > computed) next = last;
+  if (s.junction > computed) next = std::min(next, s.junction);
+  if (interval > 0 && computed / interval * interval + interval < last) next = std::min(next, computed / interval * interval + interval);
+  return next;
+}
+
+bool Scheduler::KeepsStateAt(const Sequence& s, int32_t computed) const {
+  return computed > 0 && NextCheckpoint(s, computed - 1) == computed;
 }
 
 void Scheduler::ServeRunning(bool decodes, Budget* budget) {
@@ -126,6 +146,7 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
       continue;
     }
     const int32_t cached = match.blocks * cache_->page_tokens();
+    s->junction = match.known > match.blocks ? match.known * cache_->page_tokens() : 0;
     if (!Size(s, cached, *budget)) {
       s->chunk = s->chunk_heads = 0;
       break;
@@ -135,6 +156,7 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
     WEFT_CHECK(reserved, "blocks for {} tokens were free and are not", cached + s->chunk);
     s->computed = cached;
     s->seat = slots_->TakeSeat();
+    if (match.state != 0) restores_.push_back({match.state, s->seat + 1});
     std::erase(waiting_, s);
     running_.push_back(s);
     budget->tokens -= s->chunk;
@@ -151,8 +173,9 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
 
 bool Scheduler::IsBeingComputed(const Sequence& waiting, int32_t found, int32_t limit) const {
   if (!cache_->prefix_caching() || (found + 1) * cache_->page_tokens() > limit) return false;
-  // The hash decides nothing here but who waits a step.
-  const auto index = static_cast<size_t>(found);
+  // The hash decides nothing here but who waits a step. A state is kept at the end only.
+  const auto index = static_cast<size_t>(cache_->recurrent() ? limit / cache_->page_tokens() - 1 : found);
+  if (cache_->recurrent()) found = static_cast<int32_t>(index);
   return std::any_of(running_.begin(), running_.end(), [&](const Sequence* s) {
     return s->kv.published <= found && s->kv.hashes.size() > index &&
            s->kv.hashes[index] == waiting.kv.hashes[index];

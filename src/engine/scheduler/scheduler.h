@@ -18,6 +18,7 @@
 #include "engine/kv/slot_map.h"
 #include "engine/scheduler/policy.h"
 #include "engine/sequence.h"
+#include "plan/executor.h"
 
 namespace weft::engine {
 
@@ -27,6 +28,7 @@ struct SchedulerConfig {
   int32_t rows_max = 0;  // head rows of a step, >= max_num_seqs
   bool chunked_prefill = true;
   int32_t long_prefill_token_threshold = 0;
+  int32_t state_checkpoint_interval = 0;  // tokens; 0: checkpoints at ends of prompts and junctions only
   const Policy* policy = nullptr;
 };
 
@@ -45,6 +47,12 @@ class Scheduler {
   // The first waiting sequence if nothing can ever make room for it; nullptr in a sound
   // configuration. Ask after Plan() gave nothing.
   Sequence* Stuck() const;
+
+  // Whether the recurrent state behind a sequence's first `computed` tokens is to be kept: at the last block
+  // boundary of its prompt, where its prompt left one that others have, and every interval.
+  bool KeepsStateAt(const Sequence& sequence, int32_t computed) const;
+  // States of prefixes that Plan() found, to be copied before the step.
+  std::span<const plan::StateCopy> restores() const { return restores_; }
 
   std::span<Sequence* const> running() const { return running_; }
   int32_t waiting() const { return static_cast<int32_t>(waiting_.size()); }
@@ -66,6 +74,8 @@ class Scheduler {
   // Whether a running sequence is about to compute the block that `waiting` would miss first: then
   // it waits and shares that block instead of computing the same (n choices of one prompt).
   bool IsBeingComputed(const Sequence& waiting, int32_t found, int32_t limit) const;
+  // The next position behind `computed` at which a state is to be kept: no chunk reaches over it.
+  int32_t NextCheckpoint(const Sequence& sequence, int32_t computed) const;
   // Preempts one running sequence for `waiting`, which lacks `missing` blocks, if the policy lets
   // it.
   bool Displace(const Sequence& waiting, int32_t missing, Budget* budget);
@@ -83,6 +93,7 @@ class Scheduler {
   std::vector<Sequence*> waiting_;  // the next one at the back
   std::vector<Sequence*> step_;
   std::vector<Sequence*> order_;  // of the pass over running_
+  std::vector<plan::StateCopy> restores_;
   bool preempted_ = false;        // in this step
   uint64_t preemptions_ = 0;
   uint64_t prefix_queries_ = 0;
