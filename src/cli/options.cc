@@ -135,8 +135,9 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   config.wait_timeout_ns = static_cast<int64_t>(f.wait_timeout_s * 1e9);
   for (const std::string& text : f.opt) {
     WEFT_ASSIGN_OR_RETURN(const auto pair, NameValue(text, "--opt"));
-    std::string names = "chain_steps";
-    bool known = pair.first == "chain_steps";
+    std::string names = "chain_steps, interleave_lanes";
+    const bool of_plan = pair.first == "chain_steps" || pair.first == "interleave_lanes";
+    bool known = of_plan;
     for (const graph::Pass& pass : graph::AllPasses()) {
       known = known || pass.name == pair.first;
       names += fmt::format(", {}", pass.name);
@@ -146,8 +147,9 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
     if (pair.second == "on") value = graph::Switch::kOn;
     else if (pair.second == "off") value = graph::Switch::kOff;
     else if (pair.second != "auto") return BadValue("--opt", text, "on, off or auto");
-    config.compile.switches[pair.first] = value;
+    if (!of_plan) config.compile.switches[pair.first] = value;
     if (pair.first == "chain_steps" && value == graph::Switch::kOff) config.each_rows_max = 0;
+    if (pair.first == "interleave_lanes") config.compile.interleave = value != graph::Switch::kOff;
   }
   WEFT_ASSIGN_OR_RETURN(const ScheduleChoice choice, ChooseSchedule(f.schedule, config.ranks, graph::AllPasses()));
   config.schedule = choice.config;

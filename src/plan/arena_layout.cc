@@ -150,7 +150,8 @@ class Arena {
   // group.
   int TouchedUntil(Region region, int s, ValueId id) const {
     const bool alone = region == Region::kWorker || plan_.workers_per_rank == 1;
-    const bool peers = plan_.steps[s].wait == Wait::kGroup || PeersReadInside(plan_.steps[s], NodeAt(s), id);
+    const bool exchange = GroupSizeOf(g_, NodeAt(s)) > 1 && !IsFused(NodeAt(s).op);
+    const bool peers = exchange || PeersReadInside(plan_.steps[s], NodeAt(s), id);
     return std::max(alone ? s : until_rank_[s], peers ? until_group_[s] : s);
   }
 

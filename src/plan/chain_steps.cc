@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "plan/head_split.h"
+#include "plan/lanes.h"
 
 namespace weft::plan {
 
@@ -58,38 +60,52 @@ bool MayBePrivate(const Graph& g, const graph::Uses& uses, ValueId id) {
 
 }  // namespace
 
-void ChainSteps(Plan& plan, int32_t each_rows_max) {
+void ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave) {
   const Graph& g = plan.graph;
-  const graph::Uses uses(g);
   plan.layouts.assign(g.values.size(), {});
   const bool chain = plan.workers_per_rank > 1 && plan.bucket.rows_max <= each_rows_max;
-
   for (Step& step : plan.steps) step.split = Split::kUnits;
+  // What a second phase reads of a peer is no worker's own.
+  const auto may_be_each = [&](const graph::Uses& uses, const Step& step) {
+    const Node& node = g.nodes[step.node];
+    return chain && IsSmall(node.op, plan.bucket.rows_max) && step.phases == 1 &&
+           std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) {
+             return (IsFused(node.op) && MakesRoots(node, id)) || MayBePrivate(g, uses, id);
+           });
+  };
+  if (interleave) {
+    const graph::Uses uses(g);
+    Weave weave;
+    for (const Step& step : plan.steps) {
+      weave.each.push_back(may_be_each(uses, step));
+      weave.exchange.push_back(GroupSizeOf(g, g.nodes[step.node]) > 1 && !IsFused(g.nodes[step.node].op));
+    }
+    InterleaveLanes(plan, weave);
+  }
+  const graph::Uses uses(g);
   if (chain) SplitByHeads(plan, each_rows_max);
 
   // Made in slices since the last wait of the rank's workers, by whom: the step whose heads are
   // shared out, or -1 for slices that no other step takes likewise.
   std::map<ValueId, int> unshared;
+  std::set<ValueId> unmet;  // made since ranks last met
   for (Step& step : plan.steps) {
     const Node& node = g.nodes[step.node];
-    // What a second phase reads of a peer is no worker's own.
     const bool heads = step.split == Split::kHeads;
-    const bool each = chain && !heads && IsSmall(node.op, plan.bucket.rows_max) &&
-                      step.phases == 1 &&
-                      std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) {
-                        return (IsFused(node.op) && MakesRoots(node, id)) || MayBePrivate(g, uses, id);
-                      });
+    const bool each = !heads && may_be_each(uses, step);
     if (each) step.split = Split::kEach;
     step.wait = Wait::kNone;
     for (ValueId id : node.in) {
       const auto it = unshared.find(id);
       if (it != unshared.end() && (!heads || it->second != step.heads_of)) step.wait = Wait::kRank;
     }
-    // An exchange reads what peers made; that is never covered by a wait inside the rank. A fused step
-    // waits for its peers by itself, behind its product.
-    if (GroupSizeOf(g, node) > 1 && !IsFused(node.op)) step.wait = Wait::kGroup;
+    // An exchange reads what peers made; that is never covered by a wait inside the rank, but one meeting
+    // covers all that was made before it. A fused step waits for its peers by itself, behind its product.
+    if (GroupSizeOf(g, node) > 1 && !IsFused(node.op) && unmet.contains(node.in[0])) step.wait = Wait::kGroup;
     if (step.wait != Wait::kNone || MeetsInside(node)) unshared.clear();
+    if (step.wait == Wait::kGroup || MeetsInside(node)) unmet.clear();
     for (ValueId id : node.out) {
+      unmet.insert(id);
       const bool own = each && !(IsFused(node.op) && MakesRoots(node, id));
       if (g.value(id).kind == ValueKind::kTemp) {
         plan.layouts[id].region = own ? Region::kWorker : Region::kRank;

@@ -168,7 +168,9 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
     if (choice.row_wire_bytes >= 0) step.cost.row_wire_bytes = choice.row_wire_bytes;
     plan.steps.push_back(std::move(step));
   }
-  ChainSteps(plan, options.eager ? 0 : target.each_rows_max());
+  ChainSteps(plan, options.eager ? 0 : target.each_rows_max(), !options.eager && options.interleave);
+  // The order of steps is new; V1 and V8 say whether it may be.
+  WEFT_RETURN_IF_ERROR(graph::Verify(plan.graph).In("interleave_lanes"));
   LayOutArena(plan);
   WEFT_RETURN_IF_ERROR(VerifyPlan(plan));
   plan.fingerprint = FingerprintOf(plan);

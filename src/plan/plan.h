@@ -114,7 +114,8 @@ KLeaves LeavesOf(const graph::Graph& graph, const graph::Node& maker, int rank);
 int RootsOf(const graph::Graph& graph, const graph::Node& maker, int rank);
 
 struct CompileOptions {
-  bool eager = false;  // no pass, no chaining
+  bool eager = false;  // no pass, no chaining, steps in the order of the model
+  bool interleave = true;  // --opt interleave_lanes
   std::map<std::string, graph::Switch, std::less<>> switches;
   std::string schedule = "plain", schedule_note;  // for the plan's text
   bool shared_memory = true;                      // between ranks, while a step runs

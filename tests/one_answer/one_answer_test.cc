@@ -204,6 +204,9 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
     check("eager", config, ranks);
     EXPECT_NE(fingerprint(config), fingerprint(planned));
     config = planned;
+    config.compile.interleave = false;
+    check("interleave_lanes:off", config, ranks);
+    config = planned;
     config.each_rows_max = 0;
     check("unchained", config, ranks);
     for (const graph::Pass& pass : graph::AllPasses()) {

@@ -1,0 +1,106 @@
+#include "plan/lanes.h"
+
+#include <algorithm>
+
+namespace weft::plan {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+namespace {
+
+class Weaver {
+ public:
+  Weaver(const Plan& plan, const Weave& weave)
+      : g_(plan.graph), weave_(weave), workers_(plan.workers_per_rank), missing_(g_.nodes.size()), unshared_(g_.values.size()), unmet_(g_.values.size()) {
+    const graph::Uses uses(g_);
+    readers_.resize(g_.nodes.size());
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      std::vector<int> makers;
+      for (ValueId id : g_.nodes[n].in) {
+        if (const int maker = uses.ProducerOf(id); maker >= 0) makers.push_back(maker);
+      }
+      // Who reads a version of a state does so before it is written over.
+      if (WritesState(g_.nodes[n].op)) {
+        for (int reader : uses.ReadersOf(g_.nodes[n].in[0])) {
+          if (reader != static_cast<int>(n)) makers.push_back(reader);
+        }
+      }
+      std::sort(makers.begin(), makers.end());
+      makers.erase(std::unique(makers.begin(), makers.end()), makers.end());
+      missing_[n] = static_cast<int>(makers.size());
+      for (int maker : makers) readers_[static_cast<size_t>(maker)].push_back(static_cast<int>(n));
+    }
+  }
+
+  std::vector<int> Order() {
+    std::vector<int> ready, order;
+    for (size_t n = 0; n < g_.nodes.size(); ++n) {
+      if (missing_[n] == 0) ready.push_back(static_cast<int>(n));
+    }
+    while (!ready.empty()) {
+      const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
+        return std::pair(WaitOf(a), a) < std::pair(WaitOf(b), b);
+      });
+      const int n = *best;
+      ready.erase(best);
+      Run(n);
+      order.push_back(n);
+      for (int reader : readers_[static_cast<size_t>(n)]) {
+        if (--missing_[static_cast<size_t>(reader)] == 0) ready.push_back(reader);
+      }
+    }
+    return order;
+  }
+
+ private:
+  Wait WaitOf(int n) const {
+    const Node& node = g_.nodes[static_cast<size_t>(n)];
+    const auto any = [&](const std::vector<bool>& of) {
+      return std::any_of(node.in.begin(), node.in.end(), [&](ValueId id) { return of[static_cast<size_t>(id)]; });
+    };
+    if ((weave_.exchange[static_cast<size_t>(n)] && any(unmet_)) || MeetsInside(node)) return Wait::kGroup;
+    return any(unshared_) ? Wait::kRank : Wait::kNone;
+  }
+
+  void Run(int n) {
+    const Wait wait = WaitOf(n);
+    if (wait != Wait::kNone) std::fill(unshared_.begin(), unshared_.end(), false);
+    if (wait == Wait::kGroup) std::fill(unmet_.begin(), unmet_.end(), false);
+    for (ValueId id : g_.nodes[static_cast<size_t>(n)].out) {
+      unmet_[static_cast<size_t>(id)] = true;
+      unshared_[static_cast<size_t>(id)] = workers_ > 1 && !weave_.each[static_cast<size_t>(n)];
+    }
+  }
+
+  const Graph& g_;
+  const Weave& weave_;
+  const int workers_;
+  std::vector<int> missing_;               // by node: operands that nobody has made yet
+  std::vector<std::vector<int>> readers_;  // by node
+  std::vector<bool> unshared_, unmet_;     // by value: made since the last wait of the rank, of all ranks
+};
+
+}  // namespace
+
+int InterleaveLanes(Plan& plan, const Weave& weave) {
+  const std::vector<int> order = Weaver(plan, weave).Order();
+  std::vector<Node> nodes;
+  std::vector<Step> steps;
+  int overtook = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto n = static_cast<size_t>(order[i]);
+    const bool ahead = std::any_of(order.begin() + static_cast<std::ptrdiff_t>(i) + 1, order.end(), [&](int later) { return later < order[i]; });
+    nodes.push_back(std::move(plan.graph.nodes[n]));
+    steps.push_back(std::move(plan.steps[n]));
+    steps.back().node = static_cast<int>(i);
+    steps.back().lane = ahead ? 1 : 0;
+    overtook += ahead;
+  }
+  plan.graph.nodes = std::move(nodes);
+  plan.steps = std::move(steps);
+  return overtook;
+}
+
+}  // namespace weft::plan
