@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace weft::cli {
 
@@ -24,7 +25,14 @@ Work WorkOf(const plan::Plan& plan, const plan::Step& step, const StepShape& sha
   const Node& node = g.nodes[step.node];
   Work work;
   work.bytes = static_cast<double>(step.cost.weight_bytes);
-  if (node.op == Op::kMatmul || IsFused(node.op)) {
+  if (node.op == Op::kExpertMatmul) {
+    // The plan counts the most experts that tokens can go to; a router that has no favourites meets fewer.
+    const graph::Value& w = g.value(OperandsOf(node).weights[0]);
+    const double experts = static_cast<double>(w.dims[0].n), share = static_cast<double>(g.value(node.in[0]).dims[0].n) / experts;
+    const double most = std::min(experts, share * experts * static_cast<double>(plan.bucket.rows_max));
+    work.bytes *= experts * (1 - std::pow(1 - share, static_cast<double>(rows))) / most;
+  }
+  if (node.op == Op::kMatmul || node.op == Op::kExpertMatmul || IsFused(node.op)) {
     const graph::MatmulOperands operands = OperandsOf(IsFused(node.op) ? ChainOf(node).matmul : node);
     const double operations = static_cast<double>(step.cost.row_flops * rows);
     if (g.value(operands.x).int8_rows) {

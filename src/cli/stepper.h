@@ -42,7 +42,8 @@ class Stepper {
                            static_cast<int32_t>(pages.size()), pages.data(), static_cast<int32_t>(segments_.size()) + 1});
       for (int i = 0; i < count; ++i) {
         const int at = position + i;
-        ids_.push_back((at * 7919 + 13) % executor_->limits().vocab_size);
+        // Sequences differ, or all would go to the same experts.
+        ids_.push_back((at * 7919 + static_cast<int>(segments_.size()) * 104729 + 13) % executor_->limits().vocab_size);
         positions_.push_back(at);
         slots_.push_back(int64_t{pages[at / page_tokens]} * page_tokens + at % page_tokens);
       }
