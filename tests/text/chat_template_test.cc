@@ -113,7 +113,7 @@ double CpuSeconds() {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-constexpr double kBombSeconds = 3.0;  // a slow build proves that they end
+constexpr double kBombSeconds = 20.0;  // a slow build proves that they end
 #else
 constexpr double kBombSeconds = 0.1;
 #endif

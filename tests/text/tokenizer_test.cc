@@ -166,7 +166,12 @@ TEST(Tokenizer, RefusesAWordThatCannotFitBeforeMergingIt) {
   const std::string text(64 << 20, 'a');
   const double start = CpuSeconds();
   EXPECT_FALSE(tokenizer->Encode(text, {.tokens_max = 8192}).ok());
-  EXPECT_LT(CpuSeconds() - start, 2.0);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
+  constexpr double kSecondsMax = 40.0;  // a slow build proves that it ends
+#else
+  constexpr double kSecondsMax = 2.0;
+#endif
+  EXPECT_LT(CpuSeconds() - start, kSecondsMax);
 }
 
 TEST(Tokenizer, GivesTheBytesOfATokenAndNothingOutsideTheVocabulary) {
