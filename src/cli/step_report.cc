@@ -27,10 +27,13 @@ Work WorkOf(const plan::Plan& plan, const plan::Step& step, const StepShape& sha
   work.bytes = static_cast<double>(step.cost.weight_bytes);
   if (node.op == Op::kExpertMatmul) {
     // The plan counts the most experts that tokens can go to; a router that has no favourites meets fewer.
-    const graph::Value& w = g.value(OperandsOf(node).weights[0]);
-    const double experts = static_cast<double>(w.dims[0].n), share = static_cast<double>(g.value(node.in[0]).dims[0].n) / experts;
-    const double most = std::min(experts, share * experts * static_cast<double>(plan.bucket.rows_max));
-    work.bytes *= experts * (1 - std::pow(1 - share, static_cast<double>(rows))) / most;
+    const double per_token = static_cast<double>(g.value(node.in[0]).dims[0].n);
+    work.bytes = 0;
+    for (graph::ValueId id : OperandsOf(node).weights) {
+      const graph::Value& w = g.value(id);
+      const double experts = static_cast<double>(w.dims[0].n), met = experts * (1 - std::pow(1 - per_token / experts, static_cast<double>(rows)));
+      work.bytes += met * static_cast<double>(BytesOf(w.dtype, w.dims[1].n * w.dims[2].n));
+    }
   }
   if (node.op == Op::kMatmul || node.op == Op::kExpertMatmul || IsFused(node.op)) {
     const graph::MatmulOperands operands = OperandsOf(IsFused(node.op) ? ChainOf(node).matmul : node);

@@ -38,7 +38,7 @@ class Binder {
   LiveRows LiveRowsOf(ValueId id, int rank) const {
     const Value& v = g_.value(id);
     LiveRows live{plan::LocalRows(g_, v, rank), !v.dims.empty() && v.dims[0].sym == graph::Sym::kHeadRows};
-    if (live.rows.routes()) live.routes = GroupingAt(plan::GroupingOfRoutes(g_, id), rank).count();
+    if (live.rows.routes()) live.routes = GroupingAt(plan::GroupingOfRoutes(g_, *c_.uses, id), rank).count();
     return live;
   }
   // A grouping of routes as it stands on `rank`.
@@ -112,7 +112,7 @@ class Binder {
   // The first head whose state is here.
   std::byte* StateOf(ValueId state) const {
     const auto& names = c_.memory->states;
-    const auto at = std::find(names.begin(), names.end(), plan::FirstVersionOf(g_, state));
+    const auto at = std::find(names.begin(), names.end(), g_.value(state).name);
     WEFT_CHECK(at != names.end(), "state '{}' has no memory", g_.value(state).name);
     return mine().states[static_cast<size_t>(at - names.begin())];
   }

@@ -384,12 +384,13 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
 
 void ModelInstance::Bind(BoundPlan& bound) {
   const plan::Plan& p = bound.plan;
+  const graph::Uses uses(p.graph);
   bound.runners.resize(config_.ranks);
   for (int r = here_.begin; r < here_.end; ++r) {
     bound.tables.push_back(MakeRankTables(p, *weights_, r, config_.faults));
     bound.runners[r].resize(workers_);
     for (int w = 0; w < workers_; ++w) {
-      const BindContext context{&p, weights_.get(), &memory_, fabric_.get(), flags_.get(), config_.link != nullptr, &config_.faults, r, w};
+      const BindContext context{&p, &uses, weights_.get(), &memory_, fabric_.get(), flags_.get(), config_.link != nullptr, &config_.faults, r, w};
       for (size_t s = 0; s < p.steps.size(); ++s) bound.runners[r][w].push_back(BindStep(context, *bound.tables.back(), s));
     }
   }

@@ -28,7 +28,10 @@ View ShapeOf(const Graph& g, ValueId id, int64_t rows, int rank) {
   return View{nullptr, rows, width, width, v.dtype};
 }
 
-kernels::MatmulArgs MatmulShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+namespace {
+
+// Of a product with one matrix or with one an expert: all but what becomes of the tree over K.
+kernels::MatmulArgs ProductShape(const Graph& g, const Node& node, int64_t rows, int rank, const plan::KLeaves& leaves) {
   const graph::MatmulOperands operands = OperandsOf(node);
   const Value& x = g.value(operands.x);
   kernels::MatmulArgs args;
@@ -40,11 +43,17 @@ kernels::MatmulArgs MatmulShape(const Graph& g, const Node& node, int64_t rows, 
   args.w.dtype = g.value(operands.weights[0]).dtype;
   args.w.k = args.x.cols;
   for (ValueId y : node.out) args.w.n += LocalWidth(g, g.value(y), rank);
-  const plan::KLeaves leaves = plan::LeavesOf(g, operands.weights[0], rank);
   args.w.k_leaves = leaves.range.size();
+  args.y = View{nullptr, rows, args.w.n, args.w.n, g.value(node.out[0]).dtype};
+  return args;
+}
+
+}  // namespace
+
+kernels::MatmulArgs MatmulShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::MatmulArgs args = ProductShape(g, node, rows, rank, plan::LeavesOf(g, node, rank));
   args.finish = !node.Has("roots");
   args.roots = plan::RootsOf(g, node, rank);
-  args.y = View{nullptr, rows, args.w.n, args.w.n, g.value(node.out[0]).dtype};
   return args;
 }
 
@@ -227,20 +236,7 @@ kernels::GroupRoutesArgs GroupRoutesShape(const Graph& g, const Node& node, int6
 }
 
 kernels::MatmulArgs ExpertMatmulShape(const Graph& g, const Node& node, int64_t rows, int rank) {
-  const graph::MatmulOperands operands = OperandsOf(node);
-  const Value& x = g.value(operands.x);
-  kernels::MatmulArgs args;
-  args.rows = rows;
-  args.int8_activations = x.int8_rows;
-  args.x = ShapeOf(g, operands.x, rows, rank);
-  args.xq.rows = x.int8_rows ? rows : 0;
-  args.xq.k = x.int8_rows ? args.x.cols : 0;
-  args.w.dtype = g.value(operands.weights[0]).dtype;
-  args.w.k = args.x.cols;
-  for (ValueId y : node.out) args.w.n += LocalWidth(g, g.value(y), rank);
-  args.w.k_leaves = plan::ExpertLeavesOf(g, operands.weights[0]).range.size();
-  args.y = View{nullptr, rows, args.w.n, args.w.n, g.value(node.out[0]).dtype};
-  return args;
+  return ProductShape(g, node, rows, rank, plan::ExpertLeavesOf(g, OperandsOf(node).weights[0]));
 }
 
 kernels::CombineArgs CombineShape(const Graph& g, const Node& node, int64_t rows, int rank) {

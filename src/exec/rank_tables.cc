@@ -75,6 +75,7 @@ class TableMaker {
       case Op::kMatmul: return Matmul(node, t);
       case Op::kEmbed: t.packed = weights_.TableOf(g_, {node.in[1]}, rank_, /*all_ranks=*/true); return;
       case Op::kRmsNorm:
+      case Op::kGatedRmsNorm:
       case Op::kAddRmsNorm: {
         t.gain = weights_.VectorOf(g_, node.in.back(), rank_);
         const LeafTable leaves = LeafTable::Make(node.Int("width"), node.Int("leaf_atom"));
@@ -101,12 +102,6 @@ class TableMaker {
         for (int i = 0; !none && i < tiles; ++i) {
           t.tiles.push_back(ColumnsOf(t.packed, fused::TileBegin(cols, i, tiles), fused::TileBegin(cols, i + 1, tiles)));
         }
-        return;
-      }
-      case Op::kGatedRmsNorm: {
-        t.gain = weights_.VectorOf(g_, node.in[2], rank_);
-        const LeafTable leaves = LeafTable::Make(node.Int("width"), node.Int("leaf_atom"));
-        t.leaf_begin.assign(leaves.starts().begin(), leaves.starts().end());
         return;
       }
       case Op::kCausalConv: {

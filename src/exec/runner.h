@@ -105,6 +105,7 @@ struct ExecMemory {
 
 struct BindContext {
   const plan::Plan* plan = nullptr;
+  const graph::Uses* uses = nullptr;  // of the plan's graph
   const Weights* weights = nullptr;
   const ExecMemory* memory = nullptr;
   comm::Fabric* fabric = nullptr;   // counts what exchanges take from peers

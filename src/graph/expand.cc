@@ -113,31 +113,32 @@ class Expander {
     out_.nodes.push_back(std::move(attention));
   }
 
-  // Rows of the tokens that go to experts, as the weight reads them.
+  // Rows of the tokens that go to experts, sent once for all weights that read them so.
   ValueId Dispatched(ValueId x, ValueId groups, const std::string& layer) {
+    const auto [known, first] = dispatched_.try_emplace({x, groups}, kNoValue);
+    if (!first) return known->second;
     const Value like = out_.value(x);
     const ValueId y = Temp(like.name + ".routed", like.dtype, {out_.value(groups).dims[0], like.dims[1]});
     out_.value(y).int8_rows = like.int8_rows;
     out_.nodes.push_back({Op::kDispatch, {x, groups}, {y}, {}, layer});
-    return y;
+    return known->second = y;
   }
 
-  void ExpertMatmul(ValueId x, ValueId groups, const std::vector<ValueId>& weights, const std::vector<std::string>& names,
-                    const std::string& layer, std::vector<ValueId>* outs) {
+  std::vector<ValueId> ExpertMatmul(ValueId x, ValueId groups, const std::vector<ValueId>& weights, const std::vector<std::string>& names,
+                                    DType dtype, const std::string& layer) {
     Node node{Op::kExpertMatmul, {x, groups}, {}, {}, layer};
     node.in.insert(node.in.end(), weights.begin(), weights.end());
     for (size_t i = 0; i < weights.size(); ++i) {
-      node.out.push_back(Temp(names[i], model_dtype_, {out_.value(groups).dims[0], out_.value(weights[i]).dims[1]}));
-      outs->push_back(node.out[i]);
+      node.out.push_back(Temp(names[i], dtype, {out_.value(groups).dims[0], out_.value(weights[i]).dims[1]}));
     }
     node.Set("weights", static_cast<int64_t>(weights.size()));
-    out_.nodes.push_back(std::move(node));
+    out_.nodes.push_back(node);
+    return node.out;
   }
 
   void Experts(const Node& node) {
     const ValueId x = node.in[0], gate = node.in[2], up = node.in[3], down = node.in[4];
     const Value y = out_.value(node.out[0]);
-    model_dtype_ = y.dtype;
     const std::string& layer = node.layer;
     const Dim tokens = y.dims[0], k = Dim::C(node.Int("top_k"));
     const ValueId ids = Temp(y.name + ".ids", DType::kI32, {tokens, k}), weights = Temp(y.name + ".weights", DType::kF32, {tokens, k});
@@ -147,17 +148,18 @@ class Expander {
     const ValueId groups = Temp(y.name + ".routes", DType::kI32, {Dim::Routes(k.n, out_.value(gate).dims[0].table)});
     out_.nodes.push_back({Op::kGroupRoutes, {ids}, {groups}, {}, layer});
 
+    const auto routed = [&](ValueId weight) { return Dispatched(Input(x, weight, layer), groups, layer); };
+    const std::string gate_name = y.name + ".gate", up_name = y.name + ".up";
     std::vector<ValueId> parts;
     if (out_.value(gate).dtype == out_.value(up).dtype) {
-      ExpertMatmul(Dispatched(Input(x, gate, layer), groups, layer), groups, {gate, up}, {y.name + ".gate", y.name + ".up"}, layer, &parts);
+      parts = ExpertMatmul(routed(gate), groups, {gate, up}, {gate_name, up_name}, y.dtype, layer);
     } else {
-      ExpertMatmul(Dispatched(Input(x, gate, layer), groups, layer), groups, {gate}, {y.name + ".gate"}, layer, &parts);
-      ExpertMatmul(Dispatched(Input(x, up, layer), groups, layer), groups, {up}, {y.name + ".up"}, layer, &parts);
+      parts = ExpertMatmul(routed(gate), groups, {gate}, {gate_name}, y.dtype, layer);
+      parts.push_back(ExpertMatmul(routed(up), groups, {up}, {up_name}, y.dtype, layer)[0]);
     }
     const ValueId act = Temp(y.name + ".silu_mul", y.dtype, out_.value(parts[0]).dims);
     out_.nodes.push_back({Op::kSiluMul, {parts[0], parts[1]}, {act}, {}, layer});
-    std::vector<ValueId> rows;
-    ExpertMatmul(Input(act, down, layer), groups, {down}, {y.name + ".down"}, layer, &rows);
+    const auto rows = ExpertMatmul(Input(act, down, layer), groups, {down}, {y.name + ".down"}, y.dtype, layer);
     const ValueId roots = Temp(y.name + ".roots", DType::kF32, y.dims);
     out_.nodes.push_back({Op::kCombine, {rows[0], groups, ids, weights}, {roots}, {}, layer});
     out_.nodes.push_back({Op::kFinish, {roots}, {node.out[0]}, {}, layer});
@@ -167,7 +169,7 @@ class Expander {
   const ExpandOptions& options_;
   Graph out_;
   std::map<ValueId, ValueId> quantised_;
-  DType model_dtype_ = DType::kBF16;  // of the experts at hand
+  std::map<std::pair<ValueId, ValueId>, ValueId> dispatched_;  // by (rows, grouping)
 };
 
 }  // namespace

@@ -60,29 +60,30 @@ bool MayBePrivate(const Graph& g, const graph::Uses& uses, ValueId id) {
 
 }  // namespace
 
-void ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave) {
+int ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave) {
   const Graph& g = plan.graph;
   plan.layouts.assign(g.values.size(), {});
   const bool chain = plan.workers_per_rank > 1 && plan.bucket.rows_max <= each_rows_max;
   for (Step& step : plan.steps) step.split = Split::kUnits;
+  graph::Uses uses(g);
   // What a second phase reads of a peer is no worker's own.
-  const auto may_be_each = [&](const graph::Uses& uses, const Step& step) {
+  const auto may_be_each = [&](const Step& step) {
     const Node& node = g.nodes[step.node];
     return chain && IsSmall(node.op, plan.bucket.rows_max) && step.phases == 1 &&
            std::all_of(node.out.begin(), node.out.end(), [&](ValueId id) {
              return (IsFused(node.op) && MakesRoots(node, id)) || MayBePrivate(g, uses, id);
            });
   };
+  int overtook = 0;
   if (interleave) {
-    const graph::Uses uses(g);
     Weave weave;
     for (const Step& step : plan.steps) {
-      weave.each.push_back(may_be_each(uses, step));
+      weave.each.push_back(may_be_each(step));
       weave.exchange.push_back(GroupSizeOf(g, g.nodes[step.node]) > 1 && !IsFused(g.nodes[step.node].op));
     }
-    InterleaveLanes(plan, weave);
+    overtook = InterleaveLanes(plan, weave);
+    if (overtook > 0) uses = graph::Uses(g);
   }
-  const graph::Uses uses(g);
   if (chain) SplitByHeads(plan, each_rows_max);
 
   // Made in slices since the last wait of the rank's workers, by whom: the step whose heads are
@@ -92,7 +93,7 @@ void ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave) {
   for (Step& step : plan.steps) {
     const Node& node = g.nodes[step.node];
     const bool heads = step.split == Split::kHeads;
-    const bool each = !heads && may_be_each(uses, step);
+    const bool each = !heads && may_be_each(step);
     if (each) step.split = Split::kEach;
     step.wait = Wait::kNone;
     for (ValueId id : node.in) {
@@ -113,6 +114,7 @@ void ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave) {
       if (!each && plan.workers_per_rank > 1) unshared[id] = heads ? step.heads_of : -1;
     }
   }
+  return overtook;
 }
 
 }  // namespace weft::plan

@@ -89,9 +89,13 @@ int InterleaveLanes(Plan& plan, const Weave& weave) {
   std::vector<Node> nodes;
   std::vector<Step> steps;
   int overtook = 0;
+  int first = 0;  // of those that have not run yet, the one that stood first
+  std::vector<bool> ran(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     const auto n = static_cast<size_t>(order[i]);
-    const bool ahead = std::any_of(order.begin() + static_cast<std::ptrdiff_t>(i) + 1, order.end(), [&](int later) { return later < order[i]; });
+    const bool ahead = order[i] != first;
+    ran[n] = true;
+    while (static_cast<size_t>(first) < ran.size() && ran[static_cast<size_t>(first)]) ++first;
     nodes.push_back(std::move(plan.graph.nodes[n]));
     steps.push_back(std::move(plan.steps[n]));
     steps.back().node = static_cast<int>(i);

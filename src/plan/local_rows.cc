@@ -20,8 +20,7 @@ int64_t RowCapacity(const graph::Graph& g, graph::ValueId value, int64_t rows_ma
   return LocalRows(g, g.value(value), 0).Capacity(rows_max);
 }
 
-graph::ValueId GroupingOfRoutes(const graph::Graph& g, graph::ValueId rows) {
-  const graph::Uses uses(g);
+graph::ValueId GroupingOfRoutes(const graph::Graph& g, const graph::Uses& uses, graph::ValueId rows) {
   while (!IsGrouping(g.value(rows))) {
     const graph::Node& maker = g.nodes[static_cast<size_t>(uses.ProducerOf(rows))];
     const bool routed = maker.op == graph::Op::kDispatch || maker.op == graph::Op::kExpertMatmul;

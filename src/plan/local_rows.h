@@ -69,7 +69,7 @@ inline int64_t GroupingBytes(const graph::Graph& graph, const graph::Value& grou
   return GroupingOf(graph, grouping, rows_max).elements * 4;
 }
 // The grouping that a value with a row for every route follows. A walk back from it.
-graph::ValueId GroupingOfRoutes(const graph::Graph& graph, graph::ValueId rows);
+graph::ValueId GroupingOfRoutes(const graph::Graph& graph, const graph::Uses& uses, graph::ValueId rows);
 // The experts of a grouping that the rank owns.
 graph::ElementRange ExpertsOf(const graph::Graph& graph, const graph::Value& grouping, int rank);
 

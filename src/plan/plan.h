@@ -105,9 +105,6 @@ KLeaves LeavesOf(const graph::Graph& graph, graph::ValueId weight, int rank);
 // The leaves over which an expert's own product sums, whoever owns it.
 KLeaves ExpertLeavesOf(const graph::Graph& graph, graph::ValueId weight);
 
-// The name of the first version of a state.
-const std::string& FirstVersionOf(const graph::Graph& graph, graph::ValueId state);
-
 // Of a product or a combine of experts: the rank's leaves of what it sums over, and how many roots of maximal
 // subtrees it hands on of each sum: 1 where it is whole, 0 if it owns no leaf.
 KLeaves LeavesOf(const graph::Graph& graph, const graph::Node& maker, int rank);

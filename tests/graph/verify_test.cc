@@ -108,10 +108,11 @@ std::vector<WrongRewrite> WrongHybrids() {
 
 const test::DecoderShape kShape{.heads = 4, .kv_heads = 2, .weights = DType::kQ4_1, .attention_bias = true, .output_bias = true, .mlp_bias = true};
 
-TEST(Verify, EveryLawCatchesItsOwn) {
-  const Graph lawful = test::Placed(test::DecoderBody(kShape), 2);
+// Each is refused by its law, which says what the message must say.
+void ExpectRefused(const test::DecoderShape& shape, const std::vector<WrongRewrite>& rewrites) {
+  const Graph lawful = test::Placed(test::DecoderBody(shape), 2);
   ASSERT_TRUE(Verify(lawful).ok()) << Verify(lawful).message();
-  for (const WrongRewrite& wrong : WrongRewrites()) {
+  for (const WrongRewrite& wrong : rewrites) {
     Graph g = lawful;
     wrong.rewrite(g);
     const Status status = Verify(g);
@@ -121,18 +122,10 @@ TEST(Verify, EveryLawCatchesItsOwn) {
   }
 }
 
+TEST(Verify, EveryLawCatchesItsOwn) { ExpectRefused(kShape, WrongRewrites()); }
+
 TEST(Verify, LawsOfExpertsAndStatesCatchTheirOwn) {
-  const test::DecoderShape shape{.layers = 4, .heads = 4, .kv_heads = 2, .experts = 5, .shared_expert = true, .key_heads = 2, .value_heads = 4};
-  const Graph lawful = test::Placed(test::DecoderBody(shape), 2);
-  ASSERT_TRUE(Verify(lawful).ok()) << Verify(lawful).message();
-  for (const WrongRewrite& wrong : WrongHybrids()) {
-    Graph g = lawful;
-    wrong.rewrite(g);
-    const Status status = Verify(g);
-    ASSERT_FALSE(status.ok()) << wrong.what;
-    EXPECT_TRUE(status.message().starts_with(wrong.rule + ": ")) << wrong.what << ": " << status.message();
-    EXPECT_NE(status.message().find(wrong.names), std::string::npos) << wrong.what << ": " << status.message();
-  }
+  ExpectRefused({.layers = 4, .heads = 4, .kv_heads = 2, .experts = 5, .shared_expert = true, .key_heads = 2, .value_heads = 4}, WrongHybrids());
 }
 
 TEST(Verify, EveryLawHasACaseOfItsOwn) {

@@ -38,17 +38,11 @@ std::vector<DecoderSpec> Families() {
           {.architecture = "Qwen3ForCausalLM", .qk_norm = true}};
 }
 
-std::unique_ptr<io::Checkpoint> Tiny(const std::string& name) {
-  auto opened = io::Checkpoint::Open(std::string(WEFT_TESTS_DIR) + "/models/data/" + name);
-  EXPECT_TRUE(opened.ok()) << opened.status().message();
-  return std::move(opened).value();
-}
-
 std::vector<std::string> TinyModels() {
   std::vector<std::string> names;
   for (const std::string& folder : support::TinyFolders()) {
     const std::string name = std::filesystem::path(folder).filename();
-    if (FindModel(Tiny(name)->config()).ok()) names.push_back(name);
+    if (FindModel(support::OpenTiny(name)->config()).ok()) names.push_back(name);
   }
   return names;
 }
@@ -101,7 +95,7 @@ std::string FrontText(const std::string& text) {
 
 TEST(Graphs, OfTheTinyModelsAreTheOnesUnderReview) {
   for (const std::string& name : TinyModels()) {
-    const std::unique_ptr<io::Checkpoint> checkpoint = Tiny(name);
+    const std::unique_ptr<io::Checkpoint> checkpoint = support::OpenTiny(name);
     const std::string body = Print(support::BodyOf(*checkpoint));
     const io::ModelConfig& config = checkpoint->config();
     std::map<std::pair<io::LayerKind, bool>, int> first;  // of each kind

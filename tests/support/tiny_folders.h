@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "base/check.h"
+#include "io/checkpoint.h"
 
 namespace weft::support {
 
@@ -16,6 +20,13 @@ inline std::vector<std::string> TinyFolders() {
   }
   std::sort(folders.begin(), folders.end());
   return folders;
+}
+
+// One of them. REQUIRES: it opens.
+inline std::unique_ptr<io::Checkpoint> OpenTiny(const std::string& name) {
+  auto opened = io::Checkpoint::Open(WEFT_TESTS_DIR "/models/data/" + name);
+  WEFT_CHECK(opened.ok(), "{}", opened.status().message());
+  return std::move(opened).value();
 }
 
 }  // namespace weft::support

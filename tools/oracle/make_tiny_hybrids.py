@@ -16,20 +16,18 @@ chunked form) and once more token by token (its recurrent form), and the two mus
 which transformers does not have, is computed here in float64; its layer is checked on a layer of the
 trunk, where transformers says what comes out.
 """
-import argparse
 import importlib.util
 import inspect
 import json
 import math
-import pathlib
 import sys
 
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoModelForCausalLM, logging
+from transformers import AutoModelForCausalLM
 
-from make_tiny_models import DTYPES, GREEDY_TOKENS, OUT, write_weights
+from make_tiny_models import DTYPES, GREEDY_TOKENS, compare, run, write_weights
 
 # Tokens of a prompt, and how many of its last logits are kept.
 PROMPTS = ((1, 1), (3, 3), (4, 4), (63, 8), (64, 8), (65, 8), (130, 130))
@@ -428,33 +426,9 @@ def make(name, spec, out):
 
 
 def check(name, spec, out):
-    folder = out / name
-    stored, (fresh, _, _) = load_file(folder / "golden.safetensors"), goldens(folder, spec)
-    if set(stored) != set(fresh):
-        sys.exit(f"{name}: golden holds {sorted(stored)}, expected {sorted(fresh)}")
-    worst = 0.0
-    for key, value in fresh.items():
-        if value.dtype == torch.float32:
-            worst = max(worst, float((value - stored[key]).abs().max()))
-        elif not torch.equal(value, stored[key]):
-            sys.exit(f"{name}: {key} differs")
-    print(f"{name:28} worst difference {worst:.1e}")
-    if worst > 2e-5:
-        sys.exit(f"{name}: values moved by {worst}")
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=pathlib.Path, default=OUT)
-    parser.add_argument("--only", choices=sorted(MODELS))
-    parser.add_argument("--check", action="store_true", help="compare with what is stored, write nothing")
-    args = parser.parse_args()
-    torch.set_num_threads(1)
-    logging.disable_progress_bar()
-    for name, spec in MODELS.items():
-        if args.only in (None, name):
-            (check if args.check else make)(name, spec, args.out)
+    fresh, _, _ = goldens(out / name, spec)
+    compare(name, out / name, fresh)
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, MODELS, lambda _, name, spec, args: (check if args.check else make)(name, spec, args.out))

@@ -174,10 +174,10 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
 bool Scheduler::IsBeingComputed(const Sequence& waiting, int32_t found, int32_t limit) const {
   if (!cache_->prefix_caching() || (found + 1) * cache_->page_tokens() > limit) return false;
   // The hash decides nothing here but who waits a step. A state is kept at the end only.
-  const auto index = static_cast<size_t>(cache_->recurrent() ? limit / cache_->page_tokens() - 1 : found);
-  if (cache_->recurrent()) found = static_cast<int32_t>(index);
+  const int32_t block = cache_->recurrent() ? limit / cache_->page_tokens() - 1 : found;
+  const auto index = static_cast<size_t>(block);
   return std::any_of(running_.begin(), running_.end(), [&](const Sequence* s) {
-    return s->kv.published <= found && s->kv.hashes.size() > index &&
+    return s->kv.published <= block && s->kv.hashes.size() > index &&
            s->kv.hashes[index] == waiting.kv.hashes[index];
   });
 }

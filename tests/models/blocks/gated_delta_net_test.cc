@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/model_graphs.h"
+#include "support/tiny_folders.h"
 
 namespace weft::models {
 namespace {
@@ -15,14 +16,8 @@ using Names = std::vector<std::string>;
 
 class GatedDeltaNet : public ::testing::TestWithParam<const char*> {
  protected:
-  GatedDeltaNet() {
-    auto opened = io::Checkpoint::Open(std::string(WEFT_TESTS_DIR "/models/data/") + GetParam());
-    WEFT_CHECK(opened.ok(), "{}", opened.status().message());
-    checkpoint_ = std::move(opened).value();
-    graph_ = support::BodyOf(*checkpoint_);
-  }
-  std::unique_ptr<io::Checkpoint> checkpoint_;
-  graph::Graph graph_;
+  std::unique_ptr<io::Checkpoint> checkpoint_ = support::OpenTiny(GetParam());
+  graph::Graph graph_ = support::BodyOf(*checkpoint_);
 };
 
 TEST_P(GatedDeltaNet, StandsWhereTheConfigurationSaysAndNowhereElse) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/model_graphs.h"
+#include "support/tiny_folders.h"
 
 namespace weft::models {
 namespace {
@@ -13,14 +14,8 @@ using support::NamesOf;
 using support::NodesOf;
 using Names = std::vector<std::string>;
 
-std::unique_ptr<io::Checkpoint> Tiny(const std::string& name) {
-  auto opened = io::Checkpoint::Open(WEFT_TESTS_DIR "/models/data/" + name);
-  WEFT_CHECK(opened.ok(), "{}", opened.status().message());
-  return std::move(opened).value();
-}
-
 TEST(Moe, RoutesByFloat32LogitsAndKeepsExpertsWhole) {
-  const auto checkpoint = Tiny("qwen35_moe_r2_4h2_bf16");
+  const auto checkpoint = support::OpenTiny("qwen35_moe_r2_4h2_bf16");
   const io::ModelConfig& config = checkpoint->config();
   const graph::Graph g = support::BodyOf(*checkpoint);
   const std::string prefix = "model.layers.0.mlp.";
@@ -40,7 +35,7 @@ TEST(Moe, RoutesByFloat32LogitsAndKeepsExpertsWhole) {
 }
 
 TEST(Moe, AddsTheGatedExpertThatAllTokensShare) {
-  const graph::Graph g = support::BodyOf(*Tiny("qwen35_moe_r2_4h2_bf16"));
+  const graph::Graph g = support::BodyOf(*support::OpenTiny("qwen35_moe_r2_4h2_bf16"));
   const auto gated = NodesOf(g, Op::kGateRows, "L00.shared");
   ASSERT_EQ(gated.size(), 1u);
   EXPECT_EQ(NamesOf(g, gated[0]->in), (Names{"L00.shared.down_proj", "L00.moe.shared_gate"}));
@@ -50,7 +45,7 @@ TEST(Moe, AddsTheGatedExpertThatAllTokensShare) {
 }
 
 TEST(Moe, LayersWithoutExpertsAreDense) {
-  const auto checkpoint = Tiny("qwen3_moe_6h2_bf16");
+  const auto checkpoint = support::OpenTiny("qwen3_moe_6h2_bf16");
   const graph::Graph g = support::BodyOf(*checkpoint);
   ASSERT_FALSE(checkpoint->config().dense_layers.empty());
   for (int layer = 0; layer < checkpoint->config().layers; ++layer) {
