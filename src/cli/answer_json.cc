@@ -28,6 +28,17 @@ Json Timings(size_t prompt_tokens, const Answer& a, const engine::MetricsSnapsho
   return out;
 }
 
+Json SpecDecode(const engine::MetricsSnapshot& m, int32_t tokens) {
+  Json out, by_position(Json::Array{});
+  out.Set("drafted", static_cast<int64_t>(m.spec_decode_draft_tokens));
+  out.Set("accepted", static_cast<int64_t>(m.spec_decode_accepted_tokens));
+  out.Set("rejected", static_cast<int64_t>(m.spec_decode_draft_tokens - m.spec_decode_accepted_tokens));
+  for (int32_t j = 0; j < tokens; ++j) by_position.Push(static_cast<int64_t>(m.spec_decode_accepted_per_pos[static_cast<size_t>(j)]));
+  out.Set("accepted_per_position", std::move(by_position));
+  out.Set("verified_steps", static_cast<int64_t>(m.spec_decode_drafts));
+  return out;
+}
+
 }  // namespace
 
 Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t prompt_tokens, const Answer& a,
@@ -58,6 +69,7 @@ Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t
   out.Set("finish_reason", std::string(NameOf(a.finish)));
   out.Set("seed", a.seed);
   out.Set("timings", Timings(prompt_tokens, a, metrics));
+  if (const int32_t drafts = executor.limits().draft_tokens; drafts > 0) out.Set("spec_decode", SpecDecode(metrics, drafts));
   out.Set("schedule", Describe(exec::InstanceOf(executor).config().schedule));
   out.Set("executor", executor.Describe());
   Json collectives(Json::Object{});

@@ -91,6 +91,7 @@ std::string JsonOptionOf(const std::string& name) {
   if (dot == std::string::npos) return "";
   std::string base = name.substr(0, dot);
   if (base == "-cc" || base == "-O") return "--compilation-config";
+  if (base == "-sc") return "--speculative-config";
   if (!base.starts_with("--")) return "";
   std::replace(base.begin() + 2, base.end(), '_', '-');
   const auto known = JsonOptions();
@@ -133,7 +134,8 @@ std::vector<std::string> Normalise(int argc, const char* const* argv) {
   const std::map<std::string, std::string> short_flags = {{"-tp", "--tensor-parallel-size"},
                                                           {"-tp-size", "--tensor-parallel-size"},
                                                           {"--tp", "--tensor-parallel-size"},
-                                                          {"-cc", "--compilation-config"}};
+                                                          {"-cc", "--compilation-config"},
+                                                          {"-sc", "--speculative-config"}};
   std::vector<std::string> out;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];

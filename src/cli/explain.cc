@@ -58,7 +58,7 @@ int Explain(const ExplainFlags& f) {
   auto config = ExecConfigOf(f.model, log.get());
   if (!config.ok()) return Fail(config.status());
   FitToModel(f.model, model->checkpoint->config(), &*config);
-  const int64_t most = kind == "head" ? config->rows_max : config->tokens_max;
+  const int64_t most = kind == "head" ? std::min(config->seqs_max, config->tokens_max) : config->tokens_max;
   if (*rows < 1 || *rows > most) {
     return Fail(Status::Invalid("--bucket {}: 1 to {} ({} moves it)", f.bucket, most, kind == "head" ? "--max-num-seqs" : "--max-num-batched-tokens"));
   }

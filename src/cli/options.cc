@@ -62,6 +62,7 @@ void AddModelFlags(CLI::App& app, ModelFlags* f) {
 }
 
 void AddEngineFlags(CLI::App& app, ModelFlags* f) {
+  AddSpeculationFlags(app, &f->speculation);
   const char* group = "Batching and KV cache";
   app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", f->enable_prefix_caching, "share KV blocks of equal prefixes [on]")->group(group);
   app.add_flag("--enable-chunked-prefill,!--no-enable-chunked-prefill", f->enable_chunked_prefill, "cut prompts to the token budget [on]")->group(group);
@@ -111,7 +112,7 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   if (tokens < 1 || tokens > 65536) return Status::Invalid("--max-num-batched-tokens {} must be 1 to 65536", tokens);
   config.tokens_max = static_cast<int32_t>(tokens);
   if (f.max_num_seqs < 1 || f.max_num_seqs > 4096) return Status::Invalid("--max-num-seqs {} must be 1 to 4096", f.max_num_seqs);
-  config.rows_max = f.max_num_seqs;
+  config.seqs_max = f.max_num_seqs;
   if (f.max_model_len != "auto" && f.max_model_len != "-1") {
     WEFT_ASSIGN_OR_RETURN(const int64_t length, ParseSize(f.max_model_len, "--max-model-len"));
     if (length > INT32_MAX) return Status::Invalid("--max-model-len {} is too large", length);
@@ -155,6 +156,10 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   config.schedule = choice.config;
   config.compile.switches.insert(choice.switches.begin(), choice.switches.end());  // --opt goes before them
   for (const Notice& notice : choice.notices) log->Write(notice.level, notice.text);
+  WEFT_ASSIGN_OR_RETURN(const SpeculationChoice speculation, ChooseSpeculation(f.speculation));
+  config.draft_tokens = speculation.config.tokens;
+  config.draft_head = speculation.config.method == engine::SpeculationMethod::kMtp;
+  for (const Notice& notice : speculation.notices) log->Write(notice.level, notice.text);
   for (const std::string& text : f.impl) {
     WEFT_ASSIGN_OR_RETURN(auto pair, NameValue(text, "--impl"));
     config.impl[pair.first] = pair.second;
@@ -196,6 +201,8 @@ Result<engine::EngineConfig> EngineConfigOf(const ModelFlags& f, std::vector<int
   config.queue_max = f.max_num_queued_reqs;
   config.eos_token_ids = std::move(eos);
   config.seed = f.seed;
+  WEFT_ASSIGN_OR_RETURN(const SpeculationChoice speculation, ChooseSpeculation(f.speculation));
+  config.speculation = speculation.config;
   return config;
 }
 

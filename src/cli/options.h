@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "cli/schedule_flags.h"
+#include "cli/speculation_flags.h"
 #include "engine/engine.h"
 #include "exec/model_instance.h"
 #include "io/model_config.h"
@@ -32,6 +33,7 @@ struct ModelFlags {
   int tensor_parallel_size = 1;
   int threads = 0;
   ScheduleFlags schedule;
+  SpeculationFlags speculation;
   std::string max_model_len = "auto";  // also "32k", "32K"
   std::string max_num_batched_tokens = "2048";
   int max_num_seqs = 128;

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <charconv>
 
-#include "cli/arguments.h"
+#include "cli/json_option.h"
 #include "io/json_fields.h"
 
 namespace weft::cli {
 namespace {
-
-using Names = std::span<const std::string_view>;
 
 // The options and their keys are those of vLLM 0.18 to 0.23 and of vllm-ascend 0.18, 0.23 and main,
 // so that a launch line of any of them is taken. Acted on: what ReadUpstream reads; the others say
@@ -160,38 +158,7 @@ constexpr size_t kVariablesRead = 5;
 constexpr std::string_view kCompilation = "--compilation-config",
                            kAdditional = "--additional-config",
                            kKvTransfer = "--kv-transfer-config";
-constexpr std::string_view kJsonOptions[] = {kCompilation, kAdditional, kKvTransfer};
-
-// All of one option's words as one object.
-Result<Json> ReadObject(const std::vector<std::string>& words, std::string_view option) {
-  Json merged(Json::Object{});
-  for (const std::string& word : words) {
-    Result<Json> json = ParseJson(word);
-    if (!json.ok()) return json.status().In(option);
-    if (!json->is_object())
-      return Status::Invalid("{} '{}': a JSON object wanted, found {}", option, word,
-                             json->type_name());
-    MergeJson(&merged, *json);
-  }
-  return merged;
-}
-
-// Every key is one of `known`; those not in `read` are added to `idle`, with `path` in front.
-Status CheckKeys(const Json& object, const std::string& where, std::string_view path, Names known,
-                 Names read, std::vector<std::string>* idle) {
-  for (const auto& [key, value] : object.as_object()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      const std::vector<std::string> names(known.begin(), known.end());
-      const std::string near = Nearest(key, names);
-      return Status::Invalid("{}: unknown key '{}'; {}", where, key,
-                             near.empty() ? fmt::format("there are {}", fmt::join(known, ", "))
-                                          : fmt::format("did you mean '{}'?", near));
-    }
-    if (std::find(read.begin(), read.end(), key) == read.end())
-      idle->push_back(fmt::format("{}{}", path, key));
-  }
-  return Status::Ok();
-}
+constexpr std::string_view kJsonOptions[] = {kCompilation, kAdditional, kKvTransfer, "--speculative-config"};
 
 // The object below `key`, or null. Errors: it is none.
 Result<const Json*> Inner(const io::JsonFields& fields, std::string_view key) {
@@ -388,19 +355,6 @@ Status ReadEnvironment(const UpstreamWords& words, UpstreamConfig* out) {
 std::span<const std::string_view> UpstreamVariables() { return kVariables; }
 
 std::span<const std::string_view> JsonOptions() { return kJsonOptions; }
-
-void MergeJson(Json* into, const Json& over) {
-  if (!into->is_object() || !over.is_object()) {
-    *into = over;
-    return;
-  }
-  for (const auto& [key, value] : over.as_object()) {
-    const Json* found = into->Find(key);
-    Json merged = found == nullptr ? Json() : *found;
-    MergeJson(&merged, value);
-    into->Set(key, std::move(merged));
-  }
-}
 
 Result<UpstreamConfig> ReadUpstream(const UpstreamWords& words) {
   UpstreamConfig out;

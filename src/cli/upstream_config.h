@@ -56,9 +56,6 @@ std::span<const std::string_view> UpstreamVariables();
 // Options that take a JSON object and may be spelled with dots ("--compilation-config.mode 3").
 std::span<const std::string_view> JsonOptions();
 
-// Objects by key, everything else replaced.
-void MergeJson(Json* into, const Json& over);
-
 // Errors: kInvalid naming the option or variable, the key, what was found and what it takes; for a
 // key that nobody knows the nearest one.
 Result<UpstreamConfig> ReadUpstream(const UpstreamWords& words);

@@ -7,40 +7,78 @@ namespace weft::engine {
 
 void EngineImpl::Commit(std::span<Sequence* const> step, int64_t now_ns) {
   size_t head = 0;
+  int32_t row = 0;
+  parts_.clear();
   for (Sequence* s : step) {
-    const int32_t heads = s->chunk_heads;
-    CommitSequence(s, head, now_ns);  // may end and destroy it
+    const int32_t heads = s->chunk_heads, rows = s->chunk, begin = s->computed;
+    if (CommitSequence(s, head, now_ns)) {
+      // A draft that was accepted and ended its request has nothing behind it.
+      const int32_t followed = std::min(s->computed, s->length() - 1) - begin;
+      parts_.push_back({.sequence = s, .row = row, .rows = followed, .position = begin});
+    }
     head += heads;
+    row += rows;
   }
 }
 
-void EngineImpl::CommitSequence(Sequence* s, size_t head, int64_t now_ns) {
+bool EngineImpl::CommitSequence(Sequence* s, size_t head, int64_t now_ns) {
   const int32_t chunk = std::exchange(s->chunk, 0);
   const int32_t heads = std::exchange(s->chunk_heads, 0);
-  for (int32_t j = 0; j < heads; ++j) {
-    if (Status status = CheckRow(outputs_.rows[head + j]); !status.ok()) {
+  const int32_t drafts = std::exchange(s->chunk_drafts, 0);
+  const int32_t first_head = s->computed + chunk - heads;
+  const int32_t length = s->length();
+  int32_t accepted = 0;
+  for (int32_t j = 0; j < heads; ++j, ++head) {
+    const SampleOut& row = outputs_.rows[head];
+    if (Status status = CheckRow(row); !status.ok()) {
       log_->Warning("request '{}', token {}: {}", s->request->id, s->length(), status.message());
       End(s, FinishReason::kError, status, /*discard=*/true);
-      return;
+      return false;
     }
-  }
-  s->computed += chunk;
-  cache_.Publish(s->tokens, s->computed, s->request->cache_salt, &s->kv);
-  if (scheduler_.KeepsStateAt(*s, s->computed)) {
-    if (const int32_t slot = cache_.Checkpoint(s->computed, s->kv); slot != 0) {
-      copies_.push_back({s->seat + 1, slot});
-      ++live_.state_checkpoints;
-    }
-  }
-  const int32_t first_head = s->computed - heads;
-  const int32_t length = s->length();
-  for (int32_t j = 0; j < heads; ++j) {
     if (first_head + j + 1 < length) {
-      AddPromptLogprob(s, head + j);
-    } else {
-      AddToken(s, head + j, now_ns);  // the last of the loop
+      AddPromptLogprob(s, head);
+      continue;
     }
+    const bool drafted = accepted < drafts;
+    bool accept = drafted && row.id == s->drafts[accepted];
+    if (drafted && !config_.speculation.synthetic.empty()) accept = SyntheticAccepts(config_.speculation, s->seed, length + accepted, accepted);
+    AddToken(s, accept ? s->drafts[accepted] : row.id, head, now_ns);
+    if (accept) ++accepted;
+    if (!accept || s->ended != FinishReason::kNone) break;
   }
+  s->computed += chunk - drafts + accepted;
+  s->replay = accepted + (faults_.accepted_off_by_one && accepted < drafts ? 1 : 0);
+  s->drafts.clear();
+  if (drafts > 0) CountDrafts(drafts, accepted);
+  if (s->outputs() > 0 && length < s->length()) {
+    if (s->last_token_ns != 0) {
+      live_.inter_token_latency_s.Observe(static_cast<double>(now_ns - s->last_token_ns) / kNsPerSecond);
+    }
+    s->last_token_ns = now_ns;
+  }
+  return true;
+}
+
+void EngineImpl::Settle(std::span<const DraftPart> parts, int64_t now_ns) {
+  for (const DraftPart& part : parts) {
+    Sequence* s = part.sequence;
+    cache_.Publish(s->tokens, s->computed, s->request->cache_salt, &s->kv);
+    if (scheduler_.KeepsStateAt(*s, s->computed)) {
+      if (const int32_t slot = cache_.Checkpoint(s->computed, s->kv); slot != 0) {
+        copies_.push_back({s->seat + 1, slot});
+        ++live_.state_checkpoints;
+      }
+    }
+    if (s->ended != FinishReason::kNone) Forget(s, s->ended, now_ns, /*discard=*/false);
+  }
+}
+
+void EngineImpl::CountDrafts(int32_t drafted, int32_t accepted) {
+  pace_.Verified(drafted, accepted);
+  ++live_.spec_decode_drafts;
+  live_.spec_decode_draft_tokens += static_cast<uint64_t>(drafted);
+  live_.spec_decode_accepted_tokens += static_cast<uint64_t>(accepted);
+  for (int32_t j = 0; j < accepted; ++j) ++live_.spec_decode_accepted_per_pos[static_cast<size_t>(j)];
 }
 
 Status EngineImpl::CheckRow(const SampleOut& row) const {
@@ -61,18 +99,18 @@ void EngineImpl::AddPromptLogprob(Sequence* s, size_t head) {
   ++s->prompt_logprobs_known;
 }
 
-void EngineImpl::AddToken(Sequence* s, size_t head, int64_t now_ns) {
+void EngineImpl::AddToken(Sequence* s, int32_t id, size_t head, int64_t now_ns) {
   const SampleOut& row = outputs_.rows[head];
-  s->tokens.push_back(row.id);
-  s->seen.Add(row.id);
-  TokenEvent event{.id = row.id, .at_ns = now_ns};
+  s->tokens.push_back(id);
+  s->seen.Add(id);
+  TokenEvent event{.id = id, .at_ns = now_ns};
   if (s->sampling().logprobs) {
-    event.logprob = TokenLogprob{.id = row.id, .logprob = row.logprob, .rank = row.rank};
+    event.logprob = TokenLogprob{.id = id, .logprob = row.logprob, .rank = row.rank};
     event.top = TopOf(head, *s->sampling().logprobs);
   }
   if (hashed_ && s->request->hash_logits) event.logits_hash = outputs_.logits_hash[head];
 
-  const StopMask::Verdict verdict = s->stop.Judge(row.id, s->outputs());
+  const StopMask::Verdict verdict = s->stop.Judge(id, s->outputs());
   event.stop_token = verdict.stop_token;
   if (verdict.stop) {
     event.finish = FinishReason::kStop;
@@ -84,14 +122,9 @@ void EngineImpl::AddToken(Sequence* s, size_t head, int64_t now_ns) {
     live_.prompt_tokens += s->prompt_tokens;
     live_.time_to_first_token_s.Observe(static_cast<double>(now_ns - s->request->arrival_ns) /
                                         kNsPerSecond);
-  } else {
-    live_.inter_token_latency_s.Observe(static_cast<double>(now_ns - s->last_token_ns) /
-                                        kNsPerSecond);
   }
-  s->last_token_ns = now_ns;
-  const FinishReason reason = event.finish;
+  s->ended = event.finish;
   Emit(s, std::move(event));
-  if (reason != FinishReason::kNone) Forget(s, reason, now_ns, /*discard=*/false);
 }
 
 std::vector<TokenLogprob> EngineImpl::TopOf(size_t head, int32_t count) const {
@@ -119,6 +152,19 @@ void EngineImpl::FailStep(std::span<Sequence* const> step, const Status& status)
     return;
   }
   for (Sequence* s : step) End(s, FinishReason::kError, status);
+}
+
+void EngineImpl::FailDraft(const Status& status, int64_t now_ns) {
+  std::vector<Sequence*> left;
+  for (const DraftPart& part : parts_) {
+    if (part.sequence->ended == FinishReason::kNone) {
+      left.push_back(part.sequence);
+    } else {
+      Forget(part.sequence, part.sequence->ended, now_ns, /*discard=*/true);
+    }
+  }
+  parts_.clear();
+  FailStep(left, status);
 }
 
 void EngineImpl::EndAll(FinishReason reason, const Status& why) {

@@ -18,7 +18,7 @@ int32_t KvTokens(const plan::ExecutorLimits& limits) {
 }
 
 // Slots beside those of running requests and slot 0.
-int32_t CheckpointsOf(const plan::ExecutorLimits& limits) { return std::max(limits.states - limits.rows_max - 1, 0); }
+int32_t CheckpointsOf(const plan::ExecutorLimits& limits) { return std::max(limits.states - limits.seqs_max - 1, 0); }
 
 Status CheckBetween(const char* flag, int64_t value, int64_t low, int64_t high, const char* why) {
   if (value >= low && value <= high) return Status::Ok();
@@ -34,8 +34,8 @@ Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
         "1, 2 and 1 (--kv-cache-memory-bytes, --block-size)",
         limits.vocab_size, limits.pages, limits.page_tokens);
   }
-  WEFT_RETURN_IF_ERROR(CheckBetween("--max-num-seqs", c->max_num_seqs, 1, limits.rows_max,
-                                    "the head rows that the plans were made for"));
+  WEFT_RETURN_IF_ERROR(CheckBetween("--max-num-seqs", c->max_num_seqs, 1, std::min(limits.seqs_max, limits.rows_max),
+                                    "the sequences that the plans were made for"));
   WEFT_RETURN_IF_ERROR(CheckBetween("--max-num-batched-tokens", c->max_num_batched_tokens,
                                     c->max_num_seqs, limits.tokens_max,
                                     "from --max-num-seqs, so that each request gets a token, to "
@@ -74,6 +74,13 @@ Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
                            PolicyNames());
   }
   WEFT_RETURN_IF_ERROR(CheckBetween("--queue-max", c->queue_max, 1, 1 << 20, "waiting requests"));
+  WEFT_RETURN_IF_ERROR(Validate(c->speculation));
+  if (c->speculation.method != SpeculationMethod::kNone && c->speculation.tokens > limits.draft_tokens) {
+    return Status::Invalid("--speculative-config: num_speculative_tokens is {}; the plans were made for {}", c->speculation.tokens, limits.draft_tokens);
+  }
+  if (c->speculation.method == SpeculationMethod::kMtp && !limits.draft_head) {
+    return Status::Invalid("--speculative-config: method mtp needs the checkpoint's draft head, which was not loaded");
+  }
   for (int32_t id : c->eos_token_ids) {
     if (id < 0 || id >= limits.vocab_size) {
       return Status::Invalid("the model's end-of-sequence id {} is outside of its {} token ids", id,
@@ -81,6 +88,15 @@ Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
     }
   }
   return Status::Ok();
+}
+
+// How many drafts each sequence of a step verifies, if all decode and have as many; else -1.
+int32_t DraftsOfAll(std::span<Sequence* const> step) {
+  const int32_t drafts = step.front()->chunk_drafts;
+  const bool alike = std::all_of(step.begin(), step.end(), [&](const Sequence* s) {
+    return s->outputs() > 0 && s->chunk_drafts == drafts && s->chunk == 1 + drafts;
+  });
+  return alike ? drafts : -1;
 }
 
 }  // namespace
@@ -119,7 +135,7 @@ EngineImpl::EngineImpl(EngineConfig config, plan::Executor* executor, const Cloc
               .prefix_caching = config_.enable_prefix_caching && (limits_.states == 0 || CheckpointsOf(limits_) > 0),
               .key = config_.seed,
               .recurrent = limits_.states > 0,
-              .first_checkpoint = limits_.rows_max + 1,
+              .first_checkpoint = limits_.seqs_max + 1,
               .checkpoints = CheckpointsOf(limits_),
               .faults = faults}),
       slots_(config_.max_num_seqs, cache_.BlocksFor(config_.max_model_len), limits_.page_tokens,
@@ -133,12 +149,17 @@ EngineImpl::EngineImpl(EngineConfig config, plan::Executor* executor, const Cloc
                   .policy = FindPolicy(config_.scheduling_policy)},
                  &cache_, &slots_),
       inputs_(config_.max_num_batched_tokens, config_.max_num_seqs, limits_.rows_max, &slots_),
+      pace_(config_.speculation),
+      draft_inputs_(config_.max_num_batched_tokens, config_.max_num_seqs, &slots_),
       live_(MakeMetrics(config_.max_model_len)) {
   const auto rows = static_cast<size_t>(limits_.rows_max);
   outputs_.rows.resize(rows);
   outputs_.top_ids.resize(rows * limits_.top_logprobs_max);
   outputs_.top_logprobs.resize(rows * limits_.top_logprobs_max);
   outputs_.logits_hash.resize(rows);
+  live_.spec_decode_tokens = config_.speculation.tokens;
+  parts_.reserve(static_cast<size_t>(config_.max_num_seqs));
+  drafting_.reserve(static_cast<size_t>(config_.max_num_seqs));
   arrived_.reserve(commands_.capacity());
   copies_.reserve(2 * static_cast<size_t>(config_.max_num_seqs));
   published_ = live_;
@@ -252,6 +273,7 @@ bool EngineImpl::Step() {
   hashed_ = inputs.hash_logits;
   const auto tokens = static_cast<int64_t>(inputs.ids.size());
 
+  const int32_t verified = DraftsOfAll(step);
   const int64_t launched_ns = clock_->NowNs();
   const Status status = executor_->Run(inputs, &outputs_);
   const int64_t returned_ns = clock_->NowNs();
@@ -260,15 +282,23 @@ bool EngineImpl::Step() {
   ++live_.steps;
   live_.tokens_scheduled += tokens;
   live_.iteration_tokens.Observe(static_cast<double>(tokens));
+  int64_t draft_ns = 0;
   if (status.ok()) {
     Commit(step, returned_ns);
+    if (config_.speculation.method != SpeculationMethod::kNone) {
+      const int64_t draft_began_ns = clock_->NowNs();
+      const Status drafted = Draft();
+      draft_ns = clock_->NowNs() - draft_began_ns;
+      NotePace(step, verified, returned_ns - launched_ns, draft_ns);
+      if (!drafted.ok()) FailDraft(drafted, returned_ns);
+    }
+    Settle(parts_, returned_ns);
   } else {
     FailStep(step, status);
   }
-  const int64_t ended_ns = clock_->NowNs();
-  live_.step_s += static_cast<double>(returned_ns - launched_ns) / kNsPerSecond;
-  live_.host_s +=
-      static_cast<double>(ended_ns - began_ns - (returned_ns - launched_ns)) / kNsPerSecond;
+  const int64_t ended_ns = clock_->NowNs(), outside_ns = returned_ns - launched_ns + draft_ns;
+  live_.step_s += static_cast<double>(outside_ns) / kNsPerSecond;
+  live_.host_s += static_cast<double>(ended_ns - began_ns - outside_ns) / kNsPerSecond;
   Publish();
   return true;
 }
@@ -281,6 +311,7 @@ std::unique_ptr<Sequence> EngineImpl::MakeSequence(std::unique_ptr<Request> requ
   s->tokens_max = static_cast<int32_t>(
       std::min<int64_t>(int64_t{s->prompt_tokens} + p.max_tokens, config_.max_model_len));
   s->tokens.reserve(s->tokens_max);
+  s->drafts.reserve(static_cast<size_t>(config_.speculation.tokens));
   s->tokens.assign(request->prompt.begin(), request->prompt.end());
   const int32_t blocks = cache_.BlocksFor(s->tokens_max);
   s->kv.blocks.reserve(blocks);

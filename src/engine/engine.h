@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "engine/metrics.h"
 #include "engine/request.h"
+#include "engine/speculation/speculation.h"
 #include "plan/executor.h"
 
 namespace weft::engine {
@@ -33,6 +34,7 @@ struct EngineConfig {
   int32_t queue_max = 1024;                  // waiting requests; beyond: kExhausted (HTTP 429)
   std::vector<int32_t> eos_token_ids;
   uint64_t seed = 0;                         // of the generator that seeds requests without one
+  SpeculationConfig speculation;
 };
 
 class Engine {

@@ -1,5 +1,5 @@
 // The engine's parts and its loop; engine.cc has the life of the engine, commit.cc what a step's
-// results do to its requests.
+// results do to its requests, draft.cc what the next one shall verify.
 // Thread: as engine.h. What other threads touch is marked below; the rest is the engine thread's.
 #pragma once
 
@@ -13,6 +13,8 @@
 #include "engine/faults.h"
 #include "engine/sampling/params.h"
 #include "engine/scheduler/scheduler.h"
+#include "engine/speculation/draft_inputs.h"
+#include "engine/speculation/pace.h"
 #include "engine/step_inputs.h"
 
 namespace weft::engine {
@@ -58,11 +60,17 @@ class EngineImpl final : public Engine {
 
   // commit.cc
   void Commit(std::span<Sequence* const> step, int64_t now_ns);
-  void CommitSequence(Sequence* s, size_t head, int64_t now_ns);
+  // False if the sequence ended with an error, and is gone.
+  bool CommitSequence(Sequence* s, size_t head, int64_t now_ns);
+  // What was computed becomes findable, and who ended leaves.
+  void Settle(std::span<const DraftPart> parts, int64_t now_ns);
   void AddPromptLogprob(Sequence* s, size_t head);
-  void AddToken(Sequence* s, size_t head, int64_t now_ns);
+  void AddToken(Sequence* s, int32_t id, size_t head, int64_t now_ns);
   Status CheckRow(const SampleOut& row) const;
+  void CountDrafts(int32_t drafted, int32_t accepted);
   void FailStep(std::span<Sequence* const> step, const Status& status);
+  // Of parts_, those who ended leave as they would have, the others with the error. None is left.
+  void FailDraft(const Status& status, int64_t now_ns);
   void EndAll(FinishReason reason, const Status& why);
   // The last event, without a token.
   void End(Sequence* s, FinishReason reason, const Status& why, bool discard = false);
@@ -70,6 +78,17 @@ class EngineImpl final : public Engine {
   // Takes the sequence out of everything and destroys it.
   void Forget(Sequence* s, FinishReason reason, int64_t now_ns, bool discard);
   std::vector<TokenLogprob> TopOf(size_t head, int32_t count) const;
+
+  // draft.cc
+  // Drafts for the sequences of parts_, after Commit().
+  Status Draft();
+  Status Guess();
+  Status DraftByHead(int32_t decoding);
+  // Whether the draft head computes what the sequence does, where `decoding` of a step decode.
+  bool FollowsWithDrafts(const Sequence& s, int32_t decoding) const;
+  int32_t DraftsFor(const Sequence& s, int32_t decoding) const;
+  // verified: drafts that each of the step's sequences had, all of them decodes; -1: they were not alike.
+  void NotePace(std::span<Sequence* const> step, int32_t verified, int64_t step_ns, int64_t draft_ns);
 
   const EngineConfig config_;
   plan::Executor* const executor_;
@@ -96,6 +115,10 @@ class EngineImpl final : public Engine {
   SlotMap slots_;
   Scheduler scheduler_;
   StepInputsBuilder inputs_;
+  Pace pace_;
+  DraftInputsBuilder draft_inputs_;
+  std::vector<DraftPart> parts_;     // of the step that was run
+  std::vector<DraftPart> drafting_;  // those of them that draft
   plan::StepOutputs outputs_;
   std::vector<plan::StateCopy> copies_;  // before the next step
   std::vector<Command> arrived_;

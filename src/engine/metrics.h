@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/speculation/speculation.h"
 #include "plan/executor.h"
 
 namespace weft::engine {
@@ -29,6 +30,11 @@ struct MetricsSnapshot {
   uint64_t prefix_cache_hits = 0;         // tokens
   uint64_t state_checkpoints = 0;         // recurrent states kept, since start
   uint64_t state_checkpoint_hits = 0;     // and taken up again
+  int32_t spec_decode_tokens = 0;           // the most drafts of a sequence and step; 0: none are made
+  uint64_t spec_decode_drafts = 0;          // sequences' steps with drafts
+  uint64_t spec_decode_draft_tokens = 0;
+  uint64_t spec_decode_accepted_tokens = 0;
+  std::array<uint64_t, kDraftTokensMax> spec_decode_accepted_per_pos{};
   uint64_t steps = 0;
   uint64_t tokens_scheduled = 0;
   std::array<uint64_t, 5> finished{};     // by FinishReason

@@ -14,6 +14,7 @@ StepInputsBuilder::StepInputsBuilder(int32_t tokens_max, int32_t sequences_max, 
   segments_.reserve(sequences_max);
   head_rows_.reserve(rows_max);
   sample_.reserve(rows_max);
+  seen_.resize(rows_max);
 }
 
 const plan::StepInputs& StepInputsBuilder::Build(std::span<Sequence* const> sequences, std::span<const plan::StateCopy> copies) {
@@ -29,7 +30,7 @@ const plan::StepInputs& StepInputsBuilder::Build(std::span<Sequence* const> sequ
     WriteTokens(s, &segments_[i]);
     const int32_t first_head = s.computed + s.chunk - s.chunk_heads;
     for (int32_t j = 0; j < s.chunk_heads; ++j, ++head) {
-      if (WriteSampleRow(s, first_head + j, &sample_[head])) mode = plan::HeadMode::kSample;
+      if (WriteSampleRow(s, first_head + j, head)) mode = plan::HeadMode::kSample;
       top_logprobs = std::max(top_logprobs, sample_[head].logprobs);
       hash_logits |= s.request->hash_logits;
     }
@@ -82,30 +83,41 @@ void StepInputsBuilder::WriteTokens(const Sequence& s, Segment* segment) {
   segment->pages = slots_->pages(s.seat);
   segment->page_count = slots_->page_count(s.seat);
   segment->state = s.seat + 1;
+  segment->replay = s.replay;
+  segment->logged = s.chunk_drafts;
   for (int32_t j = 0; j < s.chunk; ++j) {
     const int32_t position = s.computed + j;
     const int32_t row = segment->row_begin + j;
-    ids_[row] = s.tokens[position];
+    ids_[row] = position < s.length() ? s.tokens[position] : s.drafts[position - s.length()];
     positions_[row] = position;
     slot_ids_[row] = slots_->slot(s.seat, position);
   }
 }
 
-bool StepInputsBuilder::WriteSampleRow(const Sequence& s, int32_t position, SampleRow* row) const {
+bool StepInputsBuilder::WriteSampleRow(const Sequence& s, int32_t position, size_t head) {
   const SamplingParams& params = s.sampling();
+  SampleRow* row = &sample_[head];
   row->position = static_cast<uint32_t>(position + 1);
   if (position + 1 < s.length()) {  // the next token is known: only its logprob is wanted
     row->target = s.tokens[position + 1];
     row->logprobs = params.prompt_logprobs.value_or(-1);
     return true;
   }
+  // Behind drafts the row is what it will be if they are accepted.
+  const int32_t drafts = position + 1 - s.length();
   row->target = -1;
   row->logprobs = params.logprobs.value_or(-1);
-  s.seen.Fill(row);
+  if (drafts > 0 && s.seen.tracks()) {
+    seen_[head] = s.seen;
+    for (int32_t j = 0; j < drafts; ++j) seen_[head].Add(s.drafts[j]);
+    seen_[head].Fill(row);
+  } else {
+    s.seen.Fill(row);
+  }
   row->bias_ids = s.bias_ids.data();
   row->bias = s.bias.data();
   row->biases = static_cast<int32_t>(s.bias_ids.size());
-  const std::span<const int32_t> banned = s.stop.BannedAt(s.outputs());
+  const std::span<const int32_t> banned = s.stop.BannedAt(s.outputs() + drafts);
   row->banned = banned.empty() ? nullptr : banned.data();
   row->banned_count = static_cast<int32_t>(banned.size());
   return !s.plain_greedy || !banned.empty();

@@ -37,7 +37,7 @@ class StepInputsBuilder {
   void WriteLayout(std::span<Sequence* const> sequences);
   void WriteTokens(const Sequence& s, Segment* segment);
   // True if the row needs more than the argmax of the raw logits.
-  bool WriteSampleRow(const Sequence& s, int32_t position, SampleRow* row) const;
+  bool WriteSampleRow(const Sequence& s, int32_t position, size_t head);
 
   SlotMap* slots_;
   std::vector<Part> parts_;
@@ -47,6 +47,7 @@ class StepInputsBuilder {
   std::vector<Segment> segments_;
   std::vector<int32_t> head_rows_;
   std::vector<SampleRow> sample_;
+  std::vector<SeenTokens> seen_;  // [rows_max] behind drafts, which count as output
   plan::StepInputs inputs_;
   uint64_t layouts_written_ = 0;
 };

@@ -190,6 +190,12 @@ std::unique_ptr<Runner> Binder::Bind() {
         a.gate.rows = a.up.rows = a.y.rows = rows.Count(live);
       });
     }
+    case Op::kConcat: {
+      const kernels::ConcatArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]), ViewOf(node_.out[0])};
+      return Make<kernels::ConcatArgs>(args, kernels::ConcatKernels(), [](kernels::ConcatArgs& a, const Live& live, const LiveRows& rows) {
+        a.a.rows = a.b.rows = a.y.rows = rows.Count(live);
+      });
+    }
     case Op::kGatherRows: {
       kernels::GatherRowsArgs args;
       args.x = ViewOf(node_.in[0]);

@@ -193,6 +193,7 @@ std::map<std::string, std::vector<std::string>> CpuTarget::Families() {
           {"kv_write", NamesOf(kernels::KvWriteKernels())},
           {"attention", NamesOf(kernels::AttentionKernels())},
           {"silu_mul", NamesOf(kernels::SiluMulKernels())},
+          {"concat", NamesOf(kernels::ConcatKernels())},
           {"sigmoid_mul", NamesOf(kernels::SigmoidMulKernels())},
           {"gated_rms_norm", NamesOf(kernels::GatedRmsNormKernels())},
           {"causal_conv", NamesOf(kernels::CausalConvKernels())},
@@ -227,6 +228,7 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
     case Op::kSample: return ask("sample").From(kernels::SampleKernels(), Shapes(g, node, rows, SampleShape));
     case Op::kSigmoidMul:
     case Op::kGateRows: return ask("sigmoid_mul").From(kernels::SigmoidMulKernels(), Shapes(g, node, rows, SigmoidMulShape));
+    case Op::kConcat: return ask("concat").From(kernels::ConcatKernels(), Shapes(g, node, rows, ConcatShape));
     case Op::kGatedRmsNorm: return ask("gated_rms_norm").From(kernels::GatedRmsNormKernels(), Shapes(g, node, rows, GatedRmsNormShape));
     case Op::kCausalConv: return ask("causal_conv").From(kernels::CausalConvKernels(), Shapes(g, node, rows, CausalConvShape));
     case Op::kGatedDelta: return ask("gated_delta").From(kernels::GatedDeltaKernels(), Shapes(g, node, rows, GatedDeltaShape));

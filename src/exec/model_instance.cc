@@ -8,9 +8,7 @@
 #include "base/check.h"
 #include "exec/op_args.h"
 #include "exec/rank_tables.h"
-#include "graph/builder.h"
 #include "graph/passes/pass.h"
-#include "plan/choose_schedule.h"
 
 namespace weft::exec {
 
@@ -37,14 +35,18 @@ Status ModelInstance::Prepare(const io::Checkpoint& checkpoint, ExecConfig confi
     return Status::Invalid("--block-size {} must be a positive multiple of 16", config.page_tokens);
   }
   if (config.tokens_max < 1) return Status::Invalid("--max-num-batched-tokens {} must be at least 1", config.tokens_max);
-  if (config.rows_max < 1) return Status::Invalid("--max-num-seqs {} must be at least 1", config.rows_max);
+  if (config.seqs_max < 1) return Status::Invalid("--max-num-seqs {} must be at least 1", config.seqs_max);
+  if (config.draft_tokens < 0) return Status::Invalid("{} draft tokens; at least 0", config.draft_tokens);
   if (config.positions_max == 0) config.positions_max = static_cast<int32_t>(model_config.max_position);
   if (config.positions_max < 1 || config.positions_max > model_config.max_position) {
     return Status::Invalid("--max-model-len {} must be 1 to {}, the model's max_position_embeddings", config.positions_max,
                            model_config.max_position);
   }
-  config.rows_max = std::min(config.rows_max, config.tokens_max);
+  config.seqs_max = std::min(config.seqs_max, config.tokens_max);
   WEFT_ASSIGN_OR_RETURN(const models::Model* model, models::FindModel(model_config));
+  if (config.draft_head && (model->build_draft == nullptr || !models::HasDraftHead(checkpoint))) {
+    return Status::Invalid("{}: there is no draft head (mtp) to speculate with; --speculative-config '{{\"method\":\"ngram\"}}' needs none", checkpoint.path());
+  }
   config_ = std::move(config);
   WEFT_RETURN_IF_ERROR(AgreeOnModel(checkpoint));
   WEFT_RETURN_IF_ERROR(AssignWorkers(cores));
@@ -127,6 +129,7 @@ Status ModelInstance::Load(const io::Checkpoint& checkpoint, ExecConfig config, 
     if (log != nullptr && here_.contains(0)) log->Info("{}", note);
   }
   std::vector<const Graph*> graphs{&bodies_[0].plan.graph, &heads_[0][0].plan.graph};
+  if (has_draft_head()) graphs.push_back(&drafts_[0].plan.graph);
   Weights::Wanted wanted;
   if (config_.link != nullptr) wanted = [this](const Weights& weights) { return PanelsOf(weights); };
   WEFT_ASSIGN_OR_RETURN(weights_, Weights::Load(checkpoint, graphs, std::min(cores, 16), config_.progress, wanted));
@@ -134,82 +137,7 @@ Status ModelInstance::Load(const io::Checkpoint& checkpoint, ExecConfig config, 
                         models::ScaleRopeFrequencies(checkpoint, kernels::RopeInverseFrequencies(model_config.rope.theta, static_cast<int>(model_config.rope.dims))));
   FillRope(inverse, config_.positions_max);
   WEFT_RETURN_IF_ERROR(AllocateMemory(checkpoint, log));
-  BindAll();
-  return Status::Ok();
-}
-
-Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models::Model& model) {
-  CpuTargetOptions target_options;
-  target_options.isa = std::min(kernels::DetectIsa(), config_.isa_max);
-  target_options.workers_per_rank = workers_;
-  target_options.each_rows_max = config_.each_rows_max;
-  target_options.impl = config_.impl;
-  target_options.reference = config_.reference;
-  target_options.costs = config_.costs;
-  for (const auto& [family, name] : config_.impl) {
-    const auto families = CpuTarget::Families();
-    const auto known = families.find(family);
-    if (known == families.end()) return Status::Invalid("--impl {}={}: no such family", family, name);
-    if (std::find(known->second.begin(), known->second.end(), name) == known->second.end()) {
-      return Status::Invalid("--impl {}={}: the family has {}", family, name, fmt::join(known->second, ", "));
-    }
-  }
-  const CpuTarget target(target_options);
-  const models::ModelOptions options{config_.model_dtype, config_.int8_activations};
-  const graph::ExpandOptions expand{config_.int8_activations};
-  config_.compile.shared_memory = config_.link == nullptr;
-  // A method that was named is the method of a step of its own; a fault breaks the partials of one.
-  if (config_.impl.contains("all_reduce") || config_.faults.bf16_partials) {
-    for (const char* pass : {"fuse_matmul_all_reduce_norm", "fuse_matmul_reduce_scatter"}) {
-      config_.compile.switches.try_emplace(pass, graph::Switch::kOff);
-    }
-  }
-  layers_ = checkpoint.config().layers;
-  hidden_bytes_ = checkpoint.config().hidden_size * FactsOf(config_.model_dtype).block_bytes;
-
-  WEFT_ASSIGN_OR_RETURN(const Graph body, model.build_body(checkpoint, options));
-  WEFT_ASSIGN_OR_RETURN(const Graph any_head, model.build_head(checkpoint, options, {}));
-  const Graph* read[] = {&body, &any_head};
-  WEFT_RETURN_IF_ERROR(models::CheckAllUsed(checkpoint, read, &unread_));
-  WEFT_RETURN_IF_ERROR(plan::CheckSchedule(config_.schedule, config_.ranks));
-  body_ladder_ = plan::Ladder(Bucket::Kind::kBody, config_.tokens_max, plan::LadderCuts(config_.schedule));
-  head_ladder_ = plan::Ladder(Bucket::Kind::kHead, config_.rows_max);
-  const Graph expanded = graph::Expand(body, expand);
-  std::vector<Graph> placed;  // one a mesh
-  const auto compile = [&](const Bucket& bucket, const plan::BucketSchedule& row) -> Result<plan::Plan> {
-    auto on_mesh = std::find_if(placed.begin(), placed.end(), [&](const Graph& g) { return g.mesh == row.mesh; });
-    if (on_mesh == placed.end()) {
-      WEFT_ASSIGN_OR_RETURN(Graph fresh, graph::InsertCollectives(expanded, row.mesh));
-      on_mesh = placed.insert(placed.end(), std::move(fresh));
-    }
-    plan::CompileOptions options = config_.compile;
-    options.schedule = NameOf(row.schedule);
-    options.schedule_note = row.reason;
-    // What --opt says of a pass goes before what the schedule wants of it.
-    options.switches.insert(row.switches.begin(), row.switches.end());
-    return plan::Compile(*on_mesh, bucket, target, options);
-  };
-  const std::vector<plan::BucketSchedule> candidates = plan::CandidatesFor(config_.ranks);
-  for (const Bucket& bucket : body_ladder_) {
-    if (config_.schedule.automatic) {
-      WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan,
-                            plan::CompileCheapest(candidates, bucket, config_.costs, [&](const auto& row) { return compile(bucket, row); }));
-    } else {
-      WEFT_ASSIGN_OR_RETURN(bodies_.emplace_back().plan, compile(bucket, plan::ScheduleFor(config_.schedule, config_.ranks, bucket)));
-    }
-  }
-  const graph::Mesh mesh = graph::Mesh::Tp(config_.ranks);
-  for (const HeadMode mode : {HeadMode::kGreedy, HeadMode::kSample}) {
-    for (const bool hash : {false, true}) {
-      WEFT_ASSIGN_OR_RETURN(const Graph head, model.build_head(checkpoint, options, {mode == HeadMode::kSample, hash}));
-      WEFT_ASSIGN_OR_RETURN(const Graph head_placed, graph::InsertCollectives(graph::Expand(head, expand), mesh));
-      for (Bucket bucket : head_ladder_) {
-        bucket.mode = mode;
-        bucket.hash_logits = hash;
-        WEFT_ASSIGN_OR_RETURN(heads_[HeadIndex(mode, hash)].emplace_back().plan, plan::Compile(head_placed, bucket, target, config_.compile));
-      }
-    }
-  }
+  ForEachPlan(*this, [this](BoundPlan& bound) { Bind(bound); });
   return Status::Ok();
 }
 
@@ -261,10 +189,7 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
     worker_arena = std::max(worker_arena, bound.plan.worker_arena_bytes);
     scratch = std::max(scratch, ScratchBytes(bound.plan));
   };
-  for (const BoundPlan& b : bodies_) measure(b);
-  for (const auto& head : heads_) {
-    for (const BoundPlan& b : head) measure(b);
-  }
+  ForEachPlan(*this, measure);
   rank_arena = RoundUp(rank_arena, kAlign);
   worker_arena = RoundUp(worker_arena, kAlign);
   scratch = RoundUp(scratch, kAlign);
@@ -273,16 +198,20 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
   int64_t page_bytes = 0, page_bytes_here = 0;
   const Graph& g = bodies_[0].plan.graph;
   std::vector<std::vector<int64_t>> layer_page_bytes(ranks, std::vector<int64_t>(layers_, 0));
-  for (const graph::Node& node : g.nodes) {
-    if (node.op != Op::kKvWrite) continue;
-    for (int r = 0; r < ranks; ++r) {
-      kernels::KvLayout layout = KvWriteShape(g, node, 1, r).kv;
-      layout.page_tokens = config_.page_tokens;
-      layer_page_bytes[r][KvLayerOf(g.value(node.in[0]))] = layout.page_bytes();
-      page_bytes += layout.page_bytes();
-      if (here_.contains(r)) page_bytes_here += layout.page_bytes();
+  const auto add_kv = [&](const Graph& graph) {
+    for (const graph::Node& node : graph.nodes) {
+      if (node.op != Op::kKvWrite) continue;
+      for (int r = 0; r < ranks; ++r) {
+        kernels::KvLayout layout = KvWriteShape(graph, node, 1, r).kv;
+        layout.page_tokens = config_.page_tokens;
+        layer_page_bytes[r][KvLayerOf(graph.value(node.in[0]))] = layout.page_bytes();
+        page_bytes += layout.page_bytes();
+        if (here_.contains(r)) page_bytes_here += layout.page_bytes();
+      }
     }
-  }
+  };
+  add_kv(g);
+  if (has_draft_head()) add_kv(drafts_[0].plan.graph);
   // Recurrent states: bytes of one slot of each, per rank.
   std::vector<std::vector<int64_t>> slot_bytes(ranks);
   int64_t slot_bytes_here = 0;
@@ -290,24 +219,24 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
     if (node.op != Op::kCausalConv && node.op != Op::kGatedDelta) continue;
     memory_.states.push_back(g.value(node.in[0]).name);
     for (int r = 0; r < ranks; ++r) {
-      slot_bytes[r].push_back(RoundUp(StateSlotBytes(g, node, r, config_.log_rows), 64));
+      slot_bytes[r].push_back(RoundUp(StateSlotBytes(g, node, r, config_.draft_tokens), 64));
       if (here_.contains(r)) slot_bytes_here += slot_bytes[r].back();
     }
   }
-  memory_.log_rows = config_.log_rows;
+  memory_.log_rows = config_.draft_tokens;
   if (config_.state_checkpoints == kCheckpointsByMemory) {
     const int64_t room = AvailableBytes() / 10 / std::max<int64_t>(slot_bytes_here * neighbours_.on_host, 1);
-    int64_t slots_of_prefixes = memory_.states.empty() ? 0 : std::min<int64_t>(config_.rows_max, room);
+    int64_t slots_of_prefixes = memory_.states.empty() ? 0 : std::min<int64_t>(config_.seqs_max, room);
     if (config_.link != nullptr) {
       WEFT_ASSIGN_OR_RETURN(slots_of_prefixes, comm::Least(*config_.link, slots_of_prefixes, StartSite("state checkpoints")));
     }
     config_.state_checkpoints = static_cast<int32_t>(slots_of_prefixes);
   }
   // Slot 0 is nobody's.
-  const int32_t slots = memory_.states.empty() ? 0 : config_.rows_max + 1 + config_.state_checkpoints;
+  const int32_t slots = memory_.states.empty() ? 0 : config_.seqs_max + 1 + config_.state_checkpoints;
   if (slots * slot_bytes_here * neighbours_.on_host > AvailableBytes() / 2) {
     return Status::Exhausted("recurrent states take {}, {} for each of --max-num-seqs {} and --state-checkpoints {}; {} are free",
-                             device::FormatBytes(slots * slot_bytes_here), device::FormatBytes(slot_bytes_here), config_.rows_max, config_.state_checkpoints,
+                             device::FormatBytes(slots * slot_bytes_here), device::FormatBytes(slot_bytes_here), config_.seqs_max, config_.state_checkpoints,
                              device::FormatBytes(AvailableBytes()));
   }
 
@@ -321,12 +250,12 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
     }
   } else {
     // Enough for one full-length request, and for every row up to half of what is free.
-    const int64_t wanted = int64_t{config_.rows_max} * pages_per_request;
+    const int64_t wanted = int64_t{config_.seqs_max} * pages_per_request;
     const int64_t room = AvailableBytes() / 2 / std::max<int64_t>(page_bytes_here * neighbours_.on_host, 1);
     pages = std::max(std::min(wanted, room), std::min<int64_t>(pages_per_request, room)) + 1;
     if (room < 1) return Status::Exhausted("no memory for the KV cache: {} bytes free; --kv-cache-memory-bytes sets its size", AvailableBytes());
   }
-  pages = std::min<int64_t>(pages, int64_t{config_.rows_max} * pages_per_request + 1);
+  pages = std::min<int64_t>(pages, int64_t{config_.seqs_max} * pages_per_request + 1);
   pages = std::min<int64_t>(pages, INT32_MAX / config_.page_tokens);
   if (config_.link != nullptr) {
     WEFT_ASSIGN_OR_RETURN(pages, comm::Least(*config_.link, pages, StartSite("KV blocks")));
@@ -334,7 +263,9 @@ Status ModelInstance::AllocateMemory(const io::Checkpoint& checkpoint, LogSink* 
 
   limits_.vocab_size = static_cast<int32_t>(checkpoint.config().vocab_size);
   limits_.tokens_max = config_.tokens_max;
-  limits_.rows_max = config_.rows_max;
+  limits_.seqs_max = config_.seqs_max;
+  limits_.draft_tokens = config_.draft_tokens;
+  limits_.draft_head = has_draft_head();
   limits_.positions_max = config_.positions_max;
   limits_.page_tokens = config_.page_tokens;
   limits_.pages = static_cast<int32_t>(pages);
@@ -406,13 +337,6 @@ void ModelInstance::Bind(BoundPlan& bound) {
   }
 }
 
-void ModelInstance::BindAll() {
-  for (BoundPlan& b : bodies_) Bind(b);
-  for (auto& head : heads_) {
-    for (BoundPlan& b : head) Bind(b);
-  }
-}
-
 int64_t ModelInstance::kv_bytes() const {
   int64_t bytes = 0;
   for (const device::Memory& m : regions_) bytes += m.name().starts_with("KV") ? m.bytes() : 0;
@@ -455,8 +379,8 @@ Status ModelInstance::Check(const plan::StepInputs& in) const {
     }
     if (limits_.states > 0) {
       if (s.state < 1 || s.state >= limits_.states) return Status::Invalid("state {} of the segment at row {} is not in [1, {})", s.state, s.row_begin, limits_.states);
-      if (s.replay < 0 || s.replay > config_.log_rows || s.logged < 0 || s.logged > std::min(config_.log_rows, s.rows)) {
-        return Status::Invalid("segment at row {}: {} rows replayed, {} of {} logged; a log has {}", s.row_begin, s.replay, s.logged, s.rows, config_.log_rows);
+      if (s.replay < 0 || s.replay > config_.draft_tokens || s.logged < 0 || s.logged > std::min(config_.draft_tokens, s.rows)) {
+        return Status::Invalid("segment at row {}: {} rows replayed, {} of {} logged; a log has {}", s.row_begin, s.replay, s.logged, s.rows, config_.draft_tokens);
       }
     }
     for (int32_t p = 0; p < s.page_count; ++p) {

@@ -29,7 +29,7 @@
 
 namespace weft::exec {
 
-// As many states of prefixes as rows_max, and as a tenth of the free memory holds.
+// As many states of prefixes as seqs_max, and as a tenth of the free memory holds.
 inline constexpr int32_t kCheckpointsByMemory = -1;
 
 // --tensor-parallel-size, --dtype, --max-num-batched-tokens, ... as main() has read them.
@@ -39,12 +39,13 @@ struct ExecConfig {
   DType model_dtype = DType::kBF16;
   bool int8_activations = true;
   int32_t tokens_max = 2048;
-  int32_t rows_max = 128;
+  int32_t seqs_max = 128;           // --max-num-seqs; a step has 1 + draft_tokens head rows for each
+  int32_t draft_tokens = 0;         // rows of a sequence's step that a later one may take back
+  bool draft_head = false;          // the checkpoint's own, for Executor::Draft
   int32_t positions_max = 0;        // 0: the model's
   int32_t page_tokens = 16;
-  int32_t log_rows = 0;             // rows of a step that a recurrent state can take back
   int32_t state_checkpoints = 0;    // slots for recurrent states of prefixes
-  int64_t kv_bytes = 0;             // 0: what positions_max and rows_max need, bounded by memory
+  int64_t kv_bytes = 0;             // 0: what positions_max and seqs_max need, bounded by memory
   int32_t each_rows_max = 8;        // chain_steps
   plan::CompileOptions compile;
   plan::ScheduleConfig schedule;
@@ -99,6 +100,21 @@ class ModelInstance {
   BoundPlan& head(int32_t rows, plan::HeadMode mode, bool hash) {
     return heads_[HeadIndex(mode, hash)][plan::LadderIndex(head_ladder_, rows)];
   }
+  // Of the draft head: its body over rows of the model's body or over its own, and what makes ids of them.
+  BoundPlan& draft(bool first, int32_t tokens) {
+    return first ? drafts_[plan::LadderIndex(body_ladder_, tokens)] : redrafts_[plan::LadderIndex(draft_ladder_, tokens)];
+  }
+  BoundPlan& draft_head(int32_t rows, plan::HeadMode mode) {
+    return draft_heads_[HeadIndex(mode, false)][plan::LadderIndex(draft_ladder_, rows)];
+  }
+  const plan::Plan& draft_plan(bool first, int32_t tokens) const {
+    return first ? drafts_[plan::LadderIndex(body_ladder_, tokens)].plan : redrafts_[plan::LadderIndex(draft_ladder_, tokens)].plan;
+  }
+  const plan::Plan& draft_head_plan(int32_t rows, plan::HeadMode mode) const {
+    return draft_heads_[HeadIndex(mode, false)][plan::LadderIndex(draft_ladder_, rows)].plan;
+  }
+  bool has_draft_head() const { return !drafts_.empty(); }
+  int64_t hidden_row_bytes() const { return hidden_bytes_; }
   const plan::Plan& body_plan(int32_t tokens) const {
     return bodies_[plan::LadderIndex(body_ladder_, tokens)].plan;
   }
@@ -128,14 +144,27 @@ class ModelInstance {
   Status AgreeOnModel(const io::Checkpoint& checkpoint);
   Status AgreeOnPlans();
   Status BuildPlans(const io::Checkpoint& checkpoint, const models::Model& model);
+  struct Recipe;  // what all plans have in common
+  Status BuildBodies(const Recipe& recipe, const graph::Graph& body, std::span<const plan::Bucket> ladder, std::vector<BoundPlan>* out) const;
+  Status BuildDrafts(const Recipe& recipe, const io::Checkpoint& checkpoint, const models::Model& model, const models::ModelOptions& options,
+                     std::vector<graph::Graph>* read);
+  Status BuildHeads(const Recipe& recipe, const graph::Graph& head, std::span<const plan::Bucket> ladder, plan::HeadMode mode, bool hash,
+                    std::vector<BoundPlan>* out) const;
   Status AllocateMemory(const io::Checkpoint& checkpoint, LogSink* log);
   void TellSchedules(LogSink* log) const;
   void FillRope(const std::vector<double>& inverse, int64_t positions);
   Status MirrorPeers(int64_t rank_arena, int64_t hidden, int64_t worker_arena, int64_t scratch);
   // Panels of packed weights that this process' ranks use.
   std::vector<const std::byte*> PanelsOf(const Weights& weights) const;
-  void BindAll();
   void Bind(BoundPlan& bound);
+  // Every plan that there is, as BoundPlan&.
+  template <typename Self, typename Visit>
+  static void ForEachPlan(Self& self, const Visit& visit) {
+    for (auto* list : {&self.bodies_, &self.heads_[0], &self.heads_[1], &self.heads_[2], &self.heads_[3], &self.drafts_, &self.redrafts_,
+                       &self.draft_heads_[0], &self.draft_heads_[1]}) {
+      for (auto& bound : *list) visit(bound);
+    }
+  }
 
   ExecConfig config_;
   std::vector<std::string> unread_;  // what of the files no graph reads
@@ -147,9 +176,12 @@ class ModelInstance {
   std::unique_ptr<comm::Fabric> fabric_;
   std::unique_ptr<fused::TileFlags> flags_;  // of fused steps; nullptr where ranks are processes
   std::unique_ptr<Weights> weights_;
-  std::vector<plan::Bucket> body_ladder_, head_ladder_;
+  std::vector<plan::Bucket> body_ladder_, head_ladder_, draft_ladder_;
   std::vector<BoundPlan> bodies_;    // by body_ladder_
   std::vector<BoundPlan> heads_[4];  // by head_ladder_
+  std::vector<BoundPlan> drafts_;          // by body_ladder_
+  std::vector<BoundPlan> redrafts_;        // by draft_ladder_
+  std::vector<BoundPlan> draft_heads_[2];  // likewise
   std::vector<device::Memory> regions_;
   std::vector<int64_t> kv_page_bytes_;  // [ranks] of all layers
   std::vector<float> rope_;

@@ -55,10 +55,7 @@ Status ModelInstance::AgreeOnModel(const io::Checkpoint& checkpoint) {
 Status ModelInstance::AgreeOnPlans() {
   if (config_.link == nullptr) return Status::Ok();
   Hash64Stream all;
-  for (const BoundPlan& b : bodies_) all.AddValue(b.plan.fingerprint);
-  for (const auto& head : heads_) {
-    for (const BoundPlan& b : head) all.AddValue(b.plan.fingerprint);
-  }
+  ForEachPlan(*this, [&](const BoundPlan& bound) { all.AddValue(bound.plan.fingerprint); });
   for (const int64_t n : {int64_t{config_.page_tokens}, int64_t{config_.positions_max}}) all.AddValue(n);
   return comm::CheckSame(*config_.link, "the plans, which follow from flags and profile", fmt::format("{:016x}", all.Digest()), StartSite("plans"));
 }
@@ -88,10 +85,7 @@ std::vector<const std::byte*> ModelInstance::PanelsOf(const Weights& weights) co
       }
     }
   };
-  for (const BoundPlan& b : bodies_) add(b);
-  for (const auto& head : heads_) {
-    for (const BoundPlan& b : head) add(b);
-  }
+  ForEachPlan(*this, add);
   return panels;
 }
 

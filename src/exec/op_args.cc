@@ -249,6 +249,10 @@ kernels::CombineArgs CombineShape(const Graph& g, const Node& node, int64_t rows
   return args;
 }
 
+kernels::ConcatArgs ConcatShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  return {ShapeOf(g, node.in[0], rows, rank), ShapeOf(g, node.in[1], rows, rank), ShapeOf(g, node.out[0], rows, rank)};
+}
+
 kernels::GatherRowsArgs GatherRowsShape(const Graph& g, const Node& node, int64_t rows, int rank) {
   kernels::GatherRowsArgs args;
   args.x = ShapeOf(g, node.in[0], rows, rank);

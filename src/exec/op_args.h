@@ -10,6 +10,7 @@
 #include "graph/graph.h"
 #include "kernels/activation/silu_mul.h"
 #include "kernels/attention/attention.h"
+#include "kernels/copy/concat.h"
 #include "kernels/copy/gather_rows.h"
 #include "kernels/embed/embed.h"
 #include "kernels/matmul/matmul.h"
@@ -55,6 +56,7 @@ kernels::GroupRoutesArgs GroupRoutesShape(const graph::Graph& g, const graph::No
 // What the product of every expert has, for `rows` routes.
 kernels::MatmulArgs ExpertMatmulShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);
 kernels::CombineArgs CombineShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);
+kernels::ConcatArgs ConcatShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);
 kernels::GatherRowsArgs GatherRowsShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);
 kernels::GatherRowsArgs DispatchShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);
 kernels::ArgmaxArgs ArgmaxShape(const graph::Graph& g, const graph::Node& node, int64_t rows, int rank);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -47,6 +48,70 @@ class InstanceExecutor : public plan::Executor {
   Status Run(const StepInputs& inputs, StepOutputs* outputs) override {
     WEFT_RETURN_IF_ERROR(broken_);
     WEFT_RETURN_IF_ERROR(instance_->Check(inputs));
+    const auto tokens = static_cast<int32_t>(inputs.ids.size()), rows = static_cast<int32_t>(inputs.head_rows.size());
+    body_ = &instance_->body(tokens);
+    head_ = rows == 0 ? nullptr : &instance_->head(rows, inputs.mode, inputs.hash_logits);
+    draft_ = nullptr;
+    picked_ = {};
+    return RunPlans(inputs, outputs);
+  }
+
+  Status Draft(const plan::DraftInputs& inputs, StepOutputs* outputs) override {
+    WEFT_RETURN_IF_ERROR(broken_);
+    if (!instance_->has_draft_head()) return Status::Unsupported("there is no draft head");
+    WEFT_RETURN_IF_ERROR(instance_->Check(inputs.step));
+    WEFT_RETURN_IF_ERROR(CheckPicked(inputs));
+    const auto tokens = static_cast<int32_t>(inputs.step.ids.size()), rows = static_cast<int32_t>(inputs.step.head_rows.size());
+    body_ = &instance_->draft(inputs.first, tokens);
+    head_ = rows == 0 ? nullptr : &instance_->draft_head(rows, inputs.step.mode);
+    draft_ = &inputs;
+    picked_ = inputs.rows;
+    // All from the first on stand where they are wanted.
+    if (picked_.back() + 1 == tokens) picked_ = {};
+    return RunPlans(inputs.step, outputs);
+  }
+
+ protected:
+  // Tells ranks in other processes what comes.
+  virtual Status TakeAlong(const StepInputs&) { return Status::Ok(); }
+  virtual Status Walk() = 0;
+
+  // Moves the hidden rows that a draft step reads to the front, a worker its share of each row. They ascend, so
+  // that none is overwritten before it is moved.
+  void PickRows(const RankMemory& memory, int worker, int workers) const {
+    const int64_t bytes = instance_->hidden_row_bytes();
+    const kernels::Slice part = kernels::SliceOf(bytes, worker, workers);
+    for (size_t i = 0; i < picked_.size(); ++i) {
+      std::memmove(memory.hidden + static_cast<int64_t>(i) * bytes + part.begin, memory.hidden + picked_[i] * bytes + part.begin,
+                   static_cast<size_t>(part.end - part.begin));
+    }
+  }
+
+  std::unique_ptr<ModelInstance> instance_;
+  Live live_;
+  BoundPlan* body_ = nullptr;
+  BoundPlan* head_ = nullptr;
+  const plan::DraftInputs* draft_ = nullptr;  // of a draft step
+  std::span<const int32_t> picked_;           // its rows, where they have to be moved
+
+ private:
+  Status CheckPicked(const plan::DraftInputs& in) const {
+    if (in.rows.size() != in.step.ids.size()) return Status::Invalid("a draft step of {} ids over {} rows", in.step.ids.size(), in.rows.size());
+    if (!in.first && in.rows.size() > static_cast<size_t>(limits().seqs_max)) {
+      return Status::Invalid("a draft step of {} rows behind another; at most {}", in.rows.size(), limits().seqs_max);
+    }
+    if (in.step.head_rows.size() > static_cast<size_t>(limits().seqs_max)) {
+      return Status::Invalid("{} drafts of a step; at most {}", in.step.head_rows.size(), limits().seqs_max);
+    }
+    int32_t next = 0;
+    for (const int32_t row : in.rows) {
+      if (row < next || row >= hidden_rows_) return Status::Invalid("hidden row {} is not in [{}, {})", row, next, hidden_rows_);
+      next = row + 1;
+    }
+    return Status::Ok();
+  }
+
+  Status RunPlans(const StepInputs& inputs, StepOutputs* outputs) {
     const auto rows = inputs.head_rows.size();
     // The caller sizes them once; a shorter one grows, none shrinks.
     const auto grow = [](auto& vector, size_t size) {
@@ -58,8 +123,6 @@ class InstanceExecutor : public plan::Executor {
     if (inputs.hash_logits) grow(outputs->logits_hash, rows);
     live_ = {static_cast<int32_t>(inputs.ids.size()), static_cast<int32_t>(rows), &inputs, outputs->rows.data(),
              outputs->top_ids.data(), outputs->top_logprobs.data(), outputs->logits_hash.data()};
-    body_ = &instance_->body(live_.tokens);
-    head_ = rows == 0 ? nullptr : &instance_->head(live_.head_rows, inputs.mode, inputs.hash_logits);
     const int64_t start = SteadyNowNs();
     Status status = TakeAlong(inputs);
     if (status.ok()) status = Walk();
@@ -68,21 +131,14 @@ class InstanceExecutor : public plan::Executor {
       broken_ = status;
       return status;
     }
+    hidden_rows_ = live_.tokens;
     if (head_ != nullptr && inputs.mode == HeadMode::kGreedy) {
       for (size_t r = 0; r < rows; ++r) outputs->rows[r] = {head_->pairs[r].index, 0, 1, head_->pairs[r].has_nan};
     }
     return Status::Ok();
   }
 
- protected:
-  // Tells ranks in other processes what comes.
-  virtual Status TakeAlong(const StepInputs&) { return Status::Ok(); }
-  virtual Status Walk() = 0;
-
-  std::unique_ptr<ModelInstance> instance_;
-  Live live_;
-  BoundPlan* body_ = nullptr;
-  BoundPlan* head_ = nullptr;
+  int32_t hidden_rows_ = 0;  // that the last step left behind
   Status broken_;
 };
 
@@ -121,7 +177,7 @@ class RankExecutor final : public InstanceExecutor {
       Status status = step.Unpack(message_);
       if (status.ok()) {
         coming_ = step.plans();
-        status = Run(step.inputs(), &outputs);
+        status = step.draft() == nullptr ? Run(step.inputs(), &outputs) : Draft(*step.draft(), &outputs);
       }
       if (status.ok()) continue;
       comm::TellFailure(*link_, status);
@@ -144,7 +200,7 @@ class RankExecutor final : public InstanceExecutor {
       return Status::Internal("step {} with plans {:016x} and {:016x}, rank 0 has step {} with {:016x} and {:016x}", plans.step, plans.body,
                               plans.head, coming_.step, coming_.body, coming_.head);
     }
-    PackStep(plans, inputs, &message_);
+    PackStep(plans, inputs, draft_, &message_);
     return comm::Broadcast(*link_, &message_, {.deadline_ns = Deadline(), .step = step_, .what = "inputs"});
   }
 
@@ -170,6 +226,10 @@ class RankExecutor final : public InstanceExecutor {
     if (const auto copies = live_.inputs->state_copies; !copies.empty()) {
       for (const plan::StateCopy& copy : copies) instance_->memory().ranks[rank].CopyStates(copy, worker, workers);
       WEFT_RETURN_IF_ERROR(MeetOnRank(rank, worker, {deadline_ns_, -1, "state copies"}));
+    }
+    if (!picked_.empty()) {
+      PickRows(instance_->memory().ranks[rank], worker, workers);
+      WEFT_RETURN_IF_ERROR(MeetOnRank(rank, worker, {deadline_ns_, -1, "hidden rows"}));
     }
     WEFT_RETURN_IF_ERROR(WalkPlan(*body_, rank, worker));
     if (head_ == nullptr) return Status::Ok();
@@ -270,6 +330,7 @@ class ReferenceExecutor final : public InstanceExecutor {
     for (const plan::StateCopy& copy : live_.inputs->state_copies) {
       for (const RankMemory& rank : instance_->memory().ranks) rank.CopyStates(copy, 0, 1);
     }
+    for (const RankMemory& rank : instance_->memory().ranks) PickRows(rank, 0, 1);
     for (BoundPlan* bound : {body_, head_}) {
       if (bound == nullptr) continue;
       for (size_t s = 0; s < bound->plan.steps.size(); ++s) {

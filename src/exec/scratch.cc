@@ -44,6 +44,7 @@ int64_t ScratchBytes(const Plan& plan) {
         case Op::kSiluMul: want(kernels::SiluMulKernels(), step.impl, SiluMulShape(g, node, rows, r)); break;
         case Op::kSigmoidMul:
         case Op::kGateRows: want(kernels::SigmoidMulKernels(), step.impl, SigmoidMulShape(g, node, rows, r)); break;
+        case Op::kConcat: want(kernels::ConcatKernels(), step.impl, ConcatShape(g, node, rows, r)); break;
         case Op::kGatedRmsNorm: want(kernels::GatedRmsNormKernels(), step.impl, GatedRmsNormShape(g, node, rows, r)); break;
         case Op::kCausalConv: want(kernels::CausalConvKernels(), step.impl, CausalConvShape(g, node, rows, r)); break;
         case Op::kGatedDelta: want(kernels::GatedDeltaKernels(), step.impl, GatedDeltaShape(g, node, rows, r)); break;

@@ -5,10 +5,11 @@
 namespace weft::exec {
 namespace {
 
+enum Draft : int32_t { kNoDraft, kFirstDraft, kNextDraft };
 struct Header {
   StepPlans plans;
   int32_t tokens = 0, segments = 0, pages = 0, head_rows = 0;
-  int32_t mode = 0, hash_logits = 0, state_copies = 0, unused = 0;
+  int32_t mode = 0, hash_logits = 0, state_copies = 0, draft = kNoDraft;
 };
 // A segment whose pages follow those of the segment before.
 struct SegmentRecord {
@@ -25,14 +26,15 @@ void Append(std::span<const T> values, std::vector<std::byte>* out) {
 }  // namespace
 
 // 8-byte values first, so that all are aligned where they stand.
-void PackStep(const StepPlans& plans, const plan::StepInputs& in, std::vector<std::byte>* out) {
+void PackStep(const StepPlans& plans, const plan::StepInputs& in, const plan::DraftInputs* draft, std::vector<std::byte>* out) {
   Header header{.plans = plans,
                 .tokens = static_cast<int32_t>(in.ids.size()),
                 .segments = static_cast<int32_t>(in.segments.size()),
                 .head_rows = static_cast<int32_t>(in.head_rows.size()),
                 .mode = static_cast<int32_t>(in.mode),
                 .hash_logits = in.hash_logits,
-                .state_copies = static_cast<int32_t>(in.state_copies.size())};
+                .state_copies = static_cast<int32_t>(in.state_copies.size()),
+                .draft = draft == nullptr ? kNoDraft : draft->first ? kFirstDraft : kNextDraft};
   for (const Segment& s : in.segments) header.pages += s.page_count;
   out->clear();
   Append(std::span<const Header>(&header, 1), out);
@@ -41,6 +43,7 @@ void PackStep(const StepPlans& plans, const plan::StepInputs& in, std::vector<st
   Append(in.ids, out);
   Append(in.positions, out);
   Append(in.head_rows, out);
+  if (draft != nullptr) Append(draft->rows, out);
   for (const Segment& s : in.segments) {
     const SegmentRecord record{s.row_begin, s.rows, s.position_begin, s.page_count, s.state, s.replay, s.logged};
     Append(std::span<const SegmentRecord>(&record, 1), out);
@@ -53,10 +56,12 @@ Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof header) return Status::Internal("a step of {} bytes", bytes.size());
   std::memcpy(&header, bytes.data(), sizeof header);
   const auto count = [](int32_t n) { return static_cast<uint64_t>(static_cast<uint32_t>(n)); };
+  const int32_t picked = header.draft == kNoDraft ? 0 : header.tokens;
   const uint64_t expected = sizeof header + count(header.tokens) * (sizeof(int64_t) + 2 * sizeof(int32_t)) +
-                            count(header.state_copies) * sizeof(plan::StateCopy) + count(header.head_rows) * sizeof(int32_t) + count(header.segments) * sizeof(SegmentRecord) +
+                            count(header.state_copies) * sizeof(plan::StateCopy) + (count(header.head_rows) + count(picked)) * sizeof(int32_t) + count(header.segments) * sizeof(SegmentRecord) +
                             count(header.pages) * sizeof(int32_t);
-  if (expected != bytes.size() || header.mode < 0 || header.mode > static_cast<int32_t>(plan::HeadMode::kSample)) {
+  if (expected != bytes.size() || header.mode < 0 || header.mode > static_cast<int32_t>(plan::HeadMode::kSample) ||
+      header.draft < kNoDraft || header.draft > kNextDraft) {
     return Status::Internal("a step of {} bytes that says {}", bytes.size(), expected);
   }
   const std::byte* at = bytes.data() + sizeof header;
@@ -65,12 +70,15 @@ Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
     at += out->size_bytes();
   };
   plans_ = header.plans;
-  inputs_ = {};
-  take(header.tokens, &inputs_.slots);
-  take(header.state_copies, &inputs_.state_copies);
-  take(header.tokens, &inputs_.ids);
-  take(header.tokens, &inputs_.positions);
-  take(header.head_rows, &inputs_.head_rows);
+  is_draft_ = header.draft != kNoDraft;
+  draft_ = {.first = header.draft == kFirstDraft};
+  plan::StepInputs& inputs = draft_.step;
+  take(header.tokens, &inputs.slots);
+  take(header.state_copies, &inputs.state_copies);
+  take(header.tokens, &inputs.ids);
+  take(header.tokens, &inputs.positions);
+  take(header.head_rows, &inputs.head_rows);
+  take(picked, &draft_.rows);
   std::span<const SegmentRecord> records;
   std::span<const int32_t> pages;
   take(header.segments, &records);
@@ -84,12 +92,12 @@ Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
     segments_.push_back({r.row_begin, r.rows, r.position_begin, r.page_count, pages.data() + page, r.state, r.replay, r.logged});
     page += static_cast<size_t>(r.page_count);
   }
-  inputs_.segments = segments_;
-  inputs_.mode = static_cast<plan::HeadMode>(header.mode);
-  inputs_.hash_logits = header.hash_logits != 0;
-  if (inputs_.mode == plan::HeadMode::kSample) {
+  inputs.segments = segments_;
+  inputs.mode = static_cast<plan::HeadMode>(header.mode);
+  inputs.hash_logits = header.hash_logits != 0;
+  if (inputs.mode == plan::HeadMode::kSample) {
     sample_.resize(static_cast<size_t>(header.head_rows));
-    inputs_.sample = sample_;
+    inputs.sample = sample_;
   }
   return {};
 }

@@ -20,7 +20,8 @@ struct StepPlans {
   friend bool operator==(const StepPlans&, const StepPlans&) = default;
 };
 
-void PackStep(const StepPlans& plans, const plan::StepInputs& inputs, std::vector<std::byte>* out);
+// `draft`: of a draft step, whose step `inputs` is; nullptr for another.
+void PackStep(const StepPlans& plans, const plan::StepInputs& inputs, const plan::DraftInputs* draft, std::vector<std::byte>* out);
 
 // A step that came. inputs() points into the bytes given to Unpack and into this object.
 class UnpackedStep {
@@ -28,11 +29,14 @@ class UnpackedStep {
   // Errors: kInternal for bytes that are no step. The spans' contents are not looked at.
   Status Unpack(std::span<const std::byte> bytes);
   const StepPlans& plans() const { return plans_; }
-  const plan::StepInputs& inputs() const { return inputs_; }
+  const plan::StepInputs& inputs() const { return draft_.step; }
+  // nullptr if it is no draft step.
+  const plan::DraftInputs* draft() const { return is_draft_ ? &draft_ : nullptr; }
 
  private:
   StepPlans plans_;
-  plan::StepInputs inputs_;
+  bool is_draft_ = false;
+  plan::DraftInputs draft_;  // of another step too: its inputs
   std::vector<Segment> segments_;
   std::vector<SampleRow> sample_;  // of the right length, otherwise empty of meaning
 };

@@ -202,6 +202,11 @@ ValueId Builder::GatedRmsNorm(ValueId x, ValueId z, ValueId gain, double eps, in
   return y;
 }
 
+ValueId Builder::Concat(ValueId a, ValueId b, std::string name) {
+  const ValueId y = Temp(std::move(name), at(a).dtype, {at(a).dims[0], Dim::C(at(a).dims[1].n + at(b).dims[1].n)});
+  Emit(Op::kConcat, {a, b}, {y});
+  return y;
+}
 ValueId Builder::GatherRows(ValueId x, ValueId rows) {
   const ValueId y = Temp("rows_hidden", at(x).dtype, {Dim::HeadRows(), at(x).dims[1]});
   Emit(Op::kGatherRows, {x, rows}, {y});

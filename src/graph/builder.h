@@ -53,6 +53,8 @@ class Builder {
   // x * sigmoid(gate), by element or (gate [T,1] float32) by row.
   ValueId SigmoidMul(ValueId x, ValueId gate, std::string name);
   ValueId GateRows(ValueId x, ValueId gate, std::string name);
+  // [T,A], [T,B] -> [T,A+B].
+  ValueId Concat(ValueId a, ValueId b, std::string name);
   struct ExpertArgs {
     ValueId x, logits;         // [T,H], [T,E] float32
     ValueId gate, up, down;    // [E,I,H], [E,I,H], [E,H,I]; E has a leaf table

@@ -13,7 +13,7 @@ enum class Op : uint8_t {
   kEmbedding, kColumnLinear, kRowLinear, kLmHead, kSelfAttention, kExperts, kSwiGlu,
   // Primitive ops.
   kEmbed, kQuantise, kMatmul, kFinish, kRmsNorm, kAddRmsNorm, kAdd, kRope, kKvWrite, kAttention,
-  kSiluMul, kSigmoidMul, kGateRows, kGatherRows, kArgmax, kSample, kHashLogits, kSliceRows,
+  kSiluMul, kSigmoidMul, kGateRows, kConcat, kGatherRows, kArgmax, kSample, kHashLogits, kSliceRows,
   // Of experts: rows are routes, T * k of them.
   kRoute, kGroupRoutes, kDispatch, kExpertMatmul, kCombine,
   // Of the gated delta net.

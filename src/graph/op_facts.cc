@@ -50,6 +50,8 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
      "x, gate [T,F] -> round(x*sigmoid(gate))"},
     {Op::kGateRows, "gate_rows", R::kTokenwise,            true,  false, false, false, false,
      "x [T,H], gate [T,1] f32 -> round(x*sigmoid(gate))"},
+    {Op::kConcat, "concat", R::kTokenwise,                 true,  false, false, false, false,
+     "a [T,A], b [T,B] -> [T,A+B]"},
     {Op::kGatherRows, "gather_rows", R::kWholeRow,         false, true,  false, false, false,
      "x [T,H], rows [R] -> [R,H]"},
     {Op::kArgmax, "argmax", R::kArgmax,                    true,  false, false, false, false,

@@ -20,7 +20,7 @@ namespace {
 // replicated and not asked).
 std::vector<ValueId> PlacedOperands(const Node& node) {
   switch (node.op) {
-    case Op::kAdd: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kGateRows: case Op::kGatedRmsNorm:
+    case Op::kAdd: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kGateRows: case Op::kConcat: case Op::kGatedRmsNorm:
       return {node.in[0], node.in[1]};
     case Op::kAddRmsNorm: return {node.in[0], node.in[1]};
     case Op::kKvWrite: return {node.in[1], node.in[2], node.in[0]};
@@ -140,7 +140,7 @@ class AxisRules {
   }
 
   Status WholeGain() const {
-    if (node_.op == Op::kGateRows) return Status::Ok();
+    if (node_.op == Op::kGateRows || node_.op == Op::kConcat) return Status::Ok();
     const size_t at = node_.op == Op::kAddRmsNorm || node_.op == Op::kGatedRmsNorm ? 2 : 1;
     if (node_.in.size() <= at || At(node_.in[at]).replicated()) return Status::Ok();
     return Broken("V5", g_, node_, node_.in[at], "the gain of a norm is whole");

@@ -18,7 +18,7 @@ Arity ArityOf(Op op) {
     case Op::kLmHead: return {2, 2, 1};
     case Op::kSelfAttention: return {6, 6, 2};
     case Op::kExperts: return {5, 6, 1};
-    case Op::kSwiGlu: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kGateRows: case Op::kAdd: return {2, 2, 1};
+    case Op::kSwiGlu: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kGateRows: case Op::kConcat: case Op::kAdd: return {2, 2, 1};
     case Op::kRoute: return {1, 2, 2};
     case Op::kGroupRoutes: return {1, 1, 1};
     case Op::kDispatch: return {2, 2, 1};
@@ -123,6 +123,11 @@ class Shapes {
       case Op::kGateRows:
         WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
         return Is(in[1], {Dims(in[0])[0], Dim::C(1)});
+      case Op::kConcat: {
+        const auto &a = Dims(in[0]), &b = Dims(in[1]);
+        if (a.size() != 2 || b.size() != 2 || a[0] != b[0] || a[1].table >= 0 || b[1].table >= 0) return Wrong(in[1], "whole rows, as many as the other's");
+        return Is(out[0], {a[0], Dim::C(a[1].n + b[1].n)});
+      }
       case Op::kExperts: case Op::kRoute: case Op::kGroupRoutes: case Op::kDispatch: case Op::kExpertMatmul: case Op::kCombine:
         return Experts();
       case Op::kCausalConv: {
@@ -347,10 +352,10 @@ Status CheckTypes(const Graph& g, const Node& node) {
     case Op::kEmbedding: case Op::kEmbed:
       return g.value(node.in[0]).dtype == DType::kI32 ? Status::Ok() : wrong(node.in[0], "int32");
     case Op::kRmsNorm: case Op::kAdd: case Op::kAddRmsNorm: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kSwiGlu: case Op::kGatedRmsNorm:
-    case Op::kRope: case Op::kAttention: case Op::kQuantise: {
+    case Op::kConcat: case Op::kRope: case Op::kAttention: case Op::kQuantise: {
       const DType dtype = g.value(node.in[0]).dtype;
       const bool two = node.op == Op::kAdd || node.op == Op::kAddRmsNorm || node.op == Op::kSiluMul || node.op == Op::kSigmoidMul ||
-                       node.op == Op::kSwiGlu || node.op == Op::kGatedRmsNorm;
+                       node.op == Op::kSwiGlu || node.op == Op::kGatedRmsNorm || node.op == Op::kConcat;
       for (size_t i = 0; i < (two ? 2u : 1u); ++i) {
         if (!plain(node.in[i]) || g.value(node.in[i]).dtype != dtype) return wrong(node.in[i], "operands of one dtype");
       }

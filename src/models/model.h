@@ -25,7 +25,11 @@ struct ModelOptions {
 struct HeadOptions {
   bool sample = false;       // fp32 logits gathered, one sampler; else argmax by vocabulary shards
   bool hash_logits = false;  // also a hash of every row's logits
+  bool normed = false;       // hidden comes out of the draft head, behind its norm
 };
+
+// Whose hidden rows a draft head reads: the body's, before the last norm, or its own of the step before.
+enum class DraftInput : uint8_t { kBody, kDraft };
 
 struct Model {
   std::string_view family;  // io::ModelConfig::family
@@ -34,6 +38,9 @@ struct Model {
   Result<graph::Graph> (*build_body)(const io::Checkpoint&, const ModelOptions&);
   // hidden [T, H], head_rows [R] -> ids (and hashes).
   Result<graph::Graph> (*build_head)(const io::Checkpoint&, const ModelOptions&, const HeadOptions&);
+  // ids (of the token behind each row), positions, slots, segments, hidden [T, H] -> hidden [T, H], normed.
+  // nullptr: the family has no draft head.
+  Result<graph::Graph> (*build_draft)(const io::Checkpoint&, const ModelOptions&, DraftInput) = nullptr;
 };
 
 std::span<const Model> AllModels();

@@ -9,9 +9,13 @@ Result<graph::Graph> Body(const io::Checkpoint& checkpoint, const ModelOptions& 
   return BuildDecoderBody(checkpoint, options, {.qk_norm = true});
 }
 
+Result<graph::Graph> Draft(const io::Checkpoint& checkpoint, const ModelOptions& options, DraftInput from) {
+  return BuildDecoderDraft(checkpoint, options, {.qk_norm = true}, from);
+}
+
 }  // namespace
 
 extern const Model kQwen3_5;
-const Model kQwen3_5{"qwen3_5", "Qwen3.5, Qwen3.6: 0.8B to 27B, 35B-A3B", Body, BuildDecoderHead};
+const Model kQwen3_5{"qwen3_5", "Qwen3.5, Qwen3.6: 0.8B to 27B, 35B-A3B", Body, BuildDecoderHead, Draft};
 
 }  // namespace weft::models

@@ -9,9 +9,13 @@ Result<graph::Graph> Body(const io::Checkpoint& checkpoint, const ModelOptions& 
   return BuildDecoderBody(checkpoint, options, {.qk_norm = true});
 }
 
+Result<graph::Graph> Draft(const io::Checkpoint& checkpoint, const ModelOptions& options, DraftInput from) {
+  return BuildDecoderDraft(checkpoint, options, {.qk_norm = true}, from);
+}
+
 }  // namespace
 
 extern const Model kQwen3Next;
-const Model kQwen3Next{"qwen3_next", "Qwen3-Next 80B-A3B", Body, BuildDecoderHead};
+const Model kQwen3Next{"qwen3_next", "Qwen3-Next 80B-A3B", Body, BuildDecoderHead, Draft};
 
 }  // namespace weft::models

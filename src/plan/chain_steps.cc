@@ -28,6 +28,7 @@ bool IsSmall(Op op, int32_t rows_max) {
     case Op::kGatherRows:
     case Op::kFinish:
     case Op::kGateRows:
+    case Op::kConcat:
     case Op::kRoute:
     case Op::kGroupRoutes:
     case Op::kDispatch:

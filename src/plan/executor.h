@@ -42,6 +42,16 @@ struct StepInputs {
   bool hash_logits = false;           // fill StepOutputs::logits_hash
 };
 
+// A step of the draft head over hidden rows that the last call left behind; its own take their place, so that
+// the next one can go on from them. Keys and values go to the draft head's own layer of the cache.
+struct DraftInputs {
+  bool first = false;             // the last call was Run(): the rows are the body's
+  std::span<const int32_t> rows;  // [D] which of those rows, ascending
+  // Of the D rows; `ids` are those of the token behind each. Recurrent states are not touched. Greedy or sampled
+  // as any step; `hash_logits` is not looked at.
+  StepInputs step;
+};
+
 // Memory is the caller's, sized at start by ExecutorLimits.
 struct StepOutputs {
   std::vector<SampleOut> rows;        // [R]
@@ -54,14 +64,17 @@ struct StepOutputs {
 struct ExecutorLimits {
   int32_t vocab_size = 0;
   int32_t tokens_max = 0;     // T of one step (--max-num-batched-tokens)
-  int32_t rows_max = 0;       // R of one step (--max-num-seqs)
+  int32_t rows_max = 0;       // R of one step
+  int32_t seqs_max = 0;       // --max-num-seqs
   int32_t positions_max = 0;  // --max-model-len
   int32_t page_tokens = 0;    // --block-size
   int32_t pages = 0;          // page ids 1 .. pages - 1 may be granted; 0 is the zero page
   int32_t top_logprobs_max = 20;
-  // Slots of recurrent states, of which segments name 1 .. rows_max and others keep those of prefixes; 0: the
+  // Slots of recurrent states, of which segments name 1 .. seqs_max and others keep those of prefixes; 0: the
   // model has none.
   int32_t states = 0;
+  int32_t draft_tokens = 0;  // rows of a segment that a later step may take back
+  bool draft_head = false;   // there is one to Draft() with
 };
 
 // What has crossed between ranks since start, as counted in the fabric.
@@ -94,6 +107,8 @@ class Executor {
   // Runs one step to its end. Errors: kInvalid for inputs out of limits (nothing ran), kDeadline
   // when a rank did not arrive (the executor is then unusable), kInternal otherwise.
   virtual Status Run(const StepInputs& inputs, StepOutputs* outputs) = 0;
+  // Runs one step of the draft head. Errors: as Run(); kUnsupported without one.
+  virtual Status Draft(const DraftInputs&, StepOutputs*) { return Status::Unsupported("there is no draft head"); }
   virtual FabricCounts fabric_counts() const { return {}; }
   // By row count, ascending; steps that do alike are one part.
   virtual std::vector<SchedulePart> schedules() const { return {}; }

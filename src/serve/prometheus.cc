@@ -86,6 +86,15 @@ std::string PrometheusText(const engine::MetricsSnapshot& m, const ServeCounts& 
                n(m.prefix_cache_hits));
   text.Counter("weft:state_checkpoints_total", "Recurrent states of prefixes that were kept.", n(m.state_checkpoints));
   text.Counter("weft:state_checkpoint_hits_total", "Requests that began from a kept state.", n(m.state_checkpoint_hits));
+  if (m.spec_decode_tokens > 0) {
+    text.Counter("vllm:spec_decode_num_drafts_total", "Steps of requests in which drafts were verified.", n(m.spec_decode_drafts));
+    text.Counter("vllm:spec_decode_num_draft_tokens_total", "Drafts that were verified.", n(m.spec_decode_draft_tokens));
+    text.Counter("vllm:spec_decode_num_accepted_tokens_total", "Drafts that were accepted.", n(m.spec_decode_accepted_tokens));
+    text.Family("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Drafts that were accepted, by place among those of a step.", "counter");
+    for (int32_t j = 0; j < m.spec_decode_tokens; ++j) {
+      text.Sample("vllm:spec_decode_num_accepted_tokens_per_pos_total", fmt::format("position=\"{}\"", j), n(m.spec_decode_accepted_per_pos[static_cast<size_t>(j)]));
+    }
+  }
   text.Family("vllm:request_success_total", "Requests that ended, by how.", "counter");
   constexpr std::array<std::string_view, 5> kReasons{"", "stop", "length", "abort", "error"};
   for (size_t i = 1; i < kReasons.size(); ++i) {

@@ -16,22 +16,6 @@ UpstreamConfig Read(const UpstreamWords& words) {
   return config.ok() ? std::move(config).value() : UpstreamConfig();
 }
 
-TEST(MergeJson, ObjectsByKeyEverythingElseReplaced) {
-  struct Row {
-    const char *into, *over, *expected;
-  };
-  for (const Row& row :
-       {Row{R"({"a":1,"b":{"c":2}})", R"({"b":{"d":3}})", R"({"a":1,"b":{"c":2,"d":3}})"},
-        Row{R"({"a":1})", R"({"a":2})", R"({"a":2})"},
-        Row{R"({"a":[1,2]})", R"({"a":[3]})", R"({"a":[3]})"},
-        Row{R"({"a":1})", R"({"a":{"b":1}})", R"({"a":{"b":1}})"},
-        Row{R"({"a":{"b":1}})", R"({"a":null})", R"({"a":null})"}}) {
-    Json into = ParseJson(row.into).value();
-    MergeJson(&into, ParseJson(row.over).value());
-    EXPECT_EQ(DumpJson(into), row.expected);
-  }
-}
-
 TEST(ReadUpstream, NobodyAskedForAnything) {
   for (const char* nothing : {"{}", R"({"pass_config":{}})", R"({"pass_config":null})"}) {
     const UpstreamConfig c = Read({.compilation_config = {nothing}});

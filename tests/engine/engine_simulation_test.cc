@@ -34,6 +34,18 @@ HarnessConfig RandomConfig(Rng* rng) {
   c.executor.limits.pages =
       1 + (tokens + c.executor.limits.page_tokens - 1) / c.executor.limits.page_tokens;
   c.executor.limits.positions_max = 49;
+  if (rng->Below(3) != 0) {
+    SpeculationConfig& s = c.engine.speculation;
+    s.method = rng->Below(3) == 0 ? SpeculationMethod::kNgram : SpeculationMethod::kMtp;
+    s.tokens = 1 + static_cast<int32_t>(rng->Below(5));
+    s.automatic = rng->Below(4) == 0;
+    s.lookup_min = 1;
+    c.executor.limits.draft_head = s.method == SpeculationMethod::kMtp;
+    c.executor.limits.draft_tokens = s.tokens;
+    c.executor.limits.rows_max = c.engine.max_num_seqs + static_cast<int32_t>(rng->Below(c.engine.max_num_seqs * s.tokens + 1));
+    c.executor.limits.seqs_max = c.engine.max_num_seqs;
+  }
+  if (rng->Below(3) == 0) c.executor.limits.states = std::max(c.executor.limits.seqs_max, c.executor.limits.rows_max) + 1 + static_cast<int32_t>(rng->Below(9));
   return c;
 }
 
@@ -52,6 +64,7 @@ SamplingParams RandomSampling(Rng* rng) {
 }
 
 struct Totals {
+  uint64_t accepted = 0, rejected = 0, checkpoints = 0;
   uint64_t steps = 0, preemptions = 0, hits = 0, aborts = 0, errors = 0, refused = 0, complete = 0;
 };
 
@@ -64,9 +77,14 @@ void Live(uint64_t seed, int steps, Totals* totals) {
   std::vector<std::vector<int32_t>> prefixes;
   for (int i = 0; i < 3; ++i) prefixes.push_back(RandomPrompt(&rng, 8 + 4 * i));
   const bool faulty = rng.Below(2) == 0;
+  h.executor->drafts_are_whole = !config.engine.speculation.automatic;
   if (faulty) {
     h.executor->before_step = [&](uint64_t, const plan::StepInputs&) {
       return rng.Below(50) == 0 ? Status::Internal("injected") : Status::Ok();
+    };
+    h.executor->before_draft = [&](uint64_t) { return rng.Below(100) == 0 ? Status::Internal("injected") : Status::Ok(); };
+    h.executor->after_draft = [&](size_t, SampleOut* out) {
+      if (rng.Below(20) == 0) out->has_nan = 1;
     };
     h.executor->after_row = [&](const plan::StepInputs&, size_t, SampleOut* out) {
       if (rng.Below(200) == 0) out->has_nan = 1;
@@ -136,6 +154,9 @@ void Live(uint64_t seed, int steps, Totals* totals) {
   totals->steps += m.steps;
   totals->preemptions += m.preemptions;
   totals->hits += m.prefix_cache_hits;
+  totals->accepted += m.spec_decode_accepted_tokens;
+  totals->rejected += m.spec_decode_draft_tokens - m.spec_decode_accepted_tokens;
+  totals->checkpoints += m.state_checkpoint_hits;
 }
 
 TEST(EngineSimulation, TenThousandStepsOfATinyPoolLoseAndDoubleNothing) {
@@ -150,6 +171,9 @@ TEST(EngineSimulation, TenThousandStepsOfATinyPoolLoseAndDoubleNothing) {
   EXPECT_GT(totals.errors, 50u);
   EXPECT_GT(totals.refused, 50u);
   EXPECT_GT(totals.complete, 1000u);
+  EXPECT_GT(totals.accepted, 300u);
+  EXPECT_GT(totals.rejected, 300u);
+  EXPECT_GT(totals.checkpoints, 10u);
 }
 
 TEST(EngineSimulation, TheSameSeedIsTheSameLife) {

@@ -203,7 +203,7 @@ Judgement JudgeSmolLm2(ExecConfig config) {
   Judgement out;
   const auto checkpoint = support::OpenCheckpoint(support::RealModel());
   config.tokens_max = 128;
-  config.rows_max = 128;
+  config.seqs_max = 128;
   config.positions_max = 2048;
   config.kv_bytes = int64_t{1} << 28;
   const auto executor = support::MakeExecutor(*checkpoint, std::move(config));

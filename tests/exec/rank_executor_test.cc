@@ -79,7 +79,7 @@ TEST_F(RankExecutorTest, RefusalsNameFlagValueAndBound) {
   config.tokens_max = 0;
   EXPECT_THAT(RefusalOf(config), HasSubstr("--max-num-batched-tokens 0"));
   config = support::SmallConfig(1);
-  config.rows_max = 0;
+  config.seqs_max = 0;
   EXPECT_THAT(RefusalOf(config), HasSubstr("--max-num-seqs 0"));
   config = support::SmallConfig(1);
   config.kv_bytes = 1;

@@ -39,7 +39,7 @@ TEST(StepMessage, ArrivesAsItWas) {
   UnpackedStep got;
   for (const auto mode : {plan::HeadMode::kSample, plan::HeadMode::kGreedy}) {
     const StepPlans plans{41, 0xABCD, 0x1234};
-    PackStep(plans, step.Inputs(mode), &bytes);
+    PackStep(plans, step.Inputs(mode), nullptr, &bytes);
     ASSERT_TRUE(got.Unpack(bytes).ok());
     EXPECT_EQ(got.plans(), plans);
     EXPECT_EQ(Copy(got.inputs().ids), step.ids);
@@ -66,11 +66,31 @@ TEST(StepMessage, ArrivesAsItWas) {
   }
 }
 
+TEST(StepMessage, ADraftStepBringsItsRows) {
+  const Step step;
+  const std::vector<int32_t> rows{0, 2, 3, 7, 9};
+  std::vector<std::byte> bytes;
+  UnpackedStep got;
+  for (const bool first : {true, false}) {
+    plan::DraftInputs draft{.first = first, .rows = rows, .step = step.Inputs(plan::HeadMode::kGreedy)};
+    PackStep({}, draft.step, &draft, &bytes);
+    ASSERT_TRUE(got.Unpack(bytes).ok());
+    ASSERT_NE(got.draft(), nullptr);
+    EXPECT_EQ(got.draft()->first, first);
+    EXPECT_EQ(Copy(got.draft()->rows), rows);
+    EXPECT_EQ(Copy(got.draft()->step.ids), step.ids);
+    EXPECT_EQ(got.draft()->step.segments.size(), 2u);
+  }
+  PackStep({}, step.Inputs(plan::HeadMode::kGreedy), nullptr, &bytes);
+  ASSERT_TRUE(got.Unpack(bytes).ok());
+  EXPECT_EQ(got.draft(), nullptr);
+}
+
 TEST(StepMessage, AStepWithoutHeadRowsIsOne) {
   Step step;
   step.head_rows.clear();
   std::vector<std::byte> bytes;
-  PackStep({}, step.Inputs(plan::HeadMode::kGreedy), &bytes);
+  PackStep({}, step.Inputs(plan::HeadMode::kGreedy), nullptr, &bytes);
   UnpackedStep got;
   ASSERT_TRUE(got.Unpack(bytes).ok());
   EXPECT_TRUE(got.inputs().head_rows.empty());
@@ -79,7 +99,7 @@ TEST(StepMessage, AStepWithoutHeadRowsIsOne) {
 TEST(StepMessage, OtherBytesAreRefused) {
   const Step step;
   std::vector<std::byte> bytes;
-  PackStep({}, step.Inputs(plan::HeadMode::kGreedy), &bytes);
+  PackStep({}, step.Inputs(plan::HeadMode::kGreedy), nullptr, &bytes);
   UnpackedStep got;
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(got.Unpack(std::span(bytes).first(size)).ok()) << size;

@@ -123,6 +123,7 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kExpertMatmul, "000", "0"}, {Op::kExpertMatmul, "R00", "V5"}, {Op::kExpertMatmul, "00R", "V5"}, {Op::kExpertMatmul, "001", "V5"},
       {Op::kExpertMatmul, "RRR", "V6"}, {Op::kCombine, "00RR", "P"}, {Op::kCombine, "000R", "V5"}, {Op::kCombine, "00R0", "V5"}, {Op::kCombine, "R0RR", "V5"},
       {Op::kGateRows, "RR", "R"}, {Op::kGateRows, "00", "0"}, {Op::kGateRows, "0R", "V5"}, {Op::kGateRows, "11", "V6"},
+      {Op::kConcat, "RR", "R"}, {Op::kConcat, "00", "0"}, {Op::kConcat, "0R", "V5"}, {Op::kConcat, "11", "V6"}, {Op::kConcat, "PP", "V6"},
       // the gated delta net
       {Op::kSigmoidMul, "11", "1"}, {Op::kSigmoidMul, "00", "0"}, {Op::kSigmoidMul, "1R", "V5"}, {Op::kSigmoidMul, "PP", "V6"},
       {Op::kCausalConv, "110R", "11"}, {Op::kCausalConv, "RRRR", "RR"}, {Op::kCausalConv, "11RR", "V5"}, {Op::kCausalConv, "R10R", "V5"}, {Op::kCausalConv, "000R", "V6"},

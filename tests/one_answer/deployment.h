@@ -34,6 +34,8 @@ struct Causes {
   int64_t steps_to_first = 0;  // until the first request's first token
   int64_t cached_tokens = 0;
   uint64_t preemptions = 0;
+  uint64_t drafts_accepted = 0, drafts_rejected = 0;
+  int64_t draft_steps = 0;
   std::map<std::string, int64_t> planned_calls, planned_bytes;  // of the plans that ran
   std::set<std::string> uneven;  // kinds whose bytes the plans know per full bucket only
 };
@@ -58,6 +60,16 @@ class Watched final : public plan::Executor {
     Expect(instance.body_plan(tokens), tokens);
     if (rows > 0) Expect(instance.head_plan(rows, inputs.mode, inputs.hash_logits), rows);
     return inner_->Run(inputs, outputs);
+  }
+
+  Status Draft(const plan::DraftInputs& inputs, plan::StepOutputs* outputs) override {
+    const auto tokens = static_cast<int32_t>(inputs.step.ids.size());
+    const auto rows = static_cast<int32_t>(inputs.step.head_rows.size());
+    ++causes_.draft_steps;
+    const exec::ModelInstance& instance = exec::InstanceOf(*inner_);
+    Expect(instance.draft_plan(inputs.first, tokens), tokens);
+    if (rows > 0) Expect(instance.draft_head_plan(rows, inputs.step.mode), rows);
+    return inner_->Draft(inputs, outputs);
   }
 
  private:
@@ -88,6 +100,7 @@ struct Traffic {
   int32_t pages = 0;        // KV blocks offered; 0: all
   bool sampled = false;     // seeded random sampling in place of greedy
   bool hash = true;
+  engine::SpeculationConfig speculation;
 };
 
 struct Prompt {
@@ -121,6 +134,7 @@ inline Answers Ask(plan::Executor& executor, const std::vector<Prompt>& prompts,
   config.max_num_seqs = 8;
   config.max_num_batched_tokens = t.budget > 0 ? t.budget : executor.limits().tokens_max;
   config.enable_prefix_caching = t.prefix_caching;
+  config.speculation = t.speculation;
   auto made = engine::EngineImpl::Create(config, &watched, &clock, &log, faults);
   EXPECT_TRUE(made.ok()) << made.status().message();
   if (!made.ok()) return {};
@@ -172,10 +186,27 @@ inline Answers Ask(plan::Executor& executor, const std::vector<Prompt>& prompts,
       *causes = watched.causes();
       causes->cached_tokens = cached;
       causes->steps_to_first = steps_to_first;
-      causes->preemptions = engine->Metrics().preemptions;
+      const engine::MetricsSnapshot metrics = engine->Metrics();
+      causes->preemptions = metrics.preemptions;
+      causes->drafts_accepted = metrics.spec_decode_accepted_tokens;
+      causes->drafts_rejected = metrics.spec_decode_draft_tokens - metrics.spec_decode_accepted_tokens;
     }
   }
   return answers;
+}
+
+// Drafts that are right, but for one in three: what a request of Ask() is to be told is known.
+inline engine::EngineFaults MostlyRight(const Answers& answers, int32_t vocab) {
+  engine::EngineFaults faults;
+  faults.tamper = [&answers, vocab](const std::string& id, int32_t outputs, std::vector<int32_t>* drafts) {
+    const std::vector<int32_t>& right = answers.at(id.substr(0, id.rfind('-'))).ids;
+    for (size_t j = 0; j < drafts->size(); ++j) {
+      const size_t at = static_cast<size_t>(outputs) + j;
+      const int32_t next = right[std::min(at, right.size() - 1)];
+      (*drafts)[j] = (at + id.size()) % 3 == 0 ? (next + 1) % vocab : next;
+    }
+  };
+  return faults;
 }
 
 // Where the first difference lies, for a message; "" if equal.

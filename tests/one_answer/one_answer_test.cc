@@ -33,7 +33,7 @@ struct TestModel {
   ExecConfig Config(int ranks) const {
     ExecConfig config = support::SmallConfig(ranks);
     config.tokens_max = 128;
-    config.rows_max = 8;
+    config.seqs_max = 8;
     config.positions_max = 256;
     config.state_checkpoints = 16;
     // Float32 shows every changed order of a sum; rounding to bf16 hides most of them.
@@ -314,6 +314,48 @@ TEST_P(OneAnswer, OverSchedules) {
   }
 }
 
+// ---- Speculation --------------------------------------------------------------------------------------
+
+// Drafts change how many steps there are and no bit of what is told; greedy and random, on every deployment.
+TEST_P(OneAnswer, OverSpeculation) {
+  const TestModel& model = ModelAt(GetParam());
+  std::vector<int> sizes{1, 2, 3, 4};
+  if (Real() && !Full()) sizes = {2};
+  if (Full()) sizes.push_back(8);
+  const bool head = models::HasDraftHead(*model.checkpoint);
+  const auto vocab = static_cast<int32_t>(model.checkpoint->config().vocab_size);
+  for (int ranks : sizes) {
+    ExecConfig config = model.Config(ranks);
+    config.draft_tokens = 4;
+    config.draft_head = head;
+    if (ranks == 4) config.schedule = ScheduleCell{plan::Schedule::kFc1}.Config();
+    const auto executor = support::MakeExecutor(*model.checkpoint, config);
+    ASSERT_NE(executor, nullptr);
+    Line line(model, "tp=" + std::to_string(ranks) + (head ? " mtp" : " ngram"));
+    Causes causes;
+    const auto check = [&](const char* column, Traffic traffic, int32_t k) {
+      traffic.speculation = {.method = head ? engine::SpeculationMethod::kMtp : engine::SpeculationMethod::kNgram, .tokens = k, .lookup_min = 1};
+      const Answers& want = traffic.sampled ? model.sampled : model.greedy;
+      const plan::FabricCounts before = executor->fabric_counts();
+      const Answers answers = Ask(*executor, model.prompts, traffic, &causes, MostlyRight(want, vocab));
+      line.Cell(column, Difference(answers, want));
+      if (!traffic.warm) ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
+      EXPECT_GT(causes.drafts_accepted, 0u) << column;
+      EXPECT_GT(causes.drafts_rejected, 0u) << column;
+      EXPECT_EQ(causes.draft_steps > 0, head) << column;
+    };
+    check("k1", {}, 1);
+    check("k2", {.together = true}, 2);
+    check("k4", {.together = true}, 4);
+    check("chunk16", {.together = true, .budget = 16}, 3);
+    check("warm", {.warm = true, .prefix_caching = true}, 4);
+    EXPECT_GE(causes.cached_tokens, 64);
+    check("preempted", {.together = true, .pages = 9}, 4);
+    EXPECT_GT(causes.preemptions, 0u);
+    check("sampled", {.together = true, .sampled = true}, 4);
+  }
+}
+
 // Steps that exchange while they compute, against answers of steps of their own; two workers a rank too.
 TEST_P(OneAnswer, OverFusedExchanges) {
   const TestModel& model = ModelAt(GetParam());
@@ -475,6 +517,19 @@ TEST_F(Control, StaleRecurrentState) {
   EXPECT_EQ(Difference(Ask(*executor, model.prompts, warm, nullptr), model.greedy), "");
   const Answers answers = Ask(*executor, model.prompts, warm, nullptr, {.stale_state = true});
   EXPECT_NE(Difference(answers, model.greedy), "") << "the stale state was not noticed";
+}
+TEST_F(Control, AnAcceptedCountOffByOne) {
+  const TestModel& model = ModelAt(WEFT_TESTS_DIR "/models/data/qwen35_tied_r3_4h1_bf16");
+  ExecConfig config = model.Config(1);
+  config.draft_tokens = 4;
+  config.draft_head = true;
+  const auto executor = support::MakeExecutor(*model.checkpoint, config);
+  ASSERT_NE(executor, nullptr);
+  const Traffic traffic{.speculation = {.method = engine::SpeculationMethod::kMtp, .tokens = 4}};
+  engine::EngineFaults faults = MostlyRight(model.greedy, static_cast<int32_t>(model.checkpoint->config().vocab_size));
+  EXPECT_EQ(Difference(Ask(*executor, model.prompts, traffic, nullptr, faults), model.greedy), "");
+  faults.accepted_off_by_one = true;
+  EXPECT_NE(Difference(Ask(*executor, model.prompts, traffic, nullptr, faults), model.greedy), "") << "a draft too many was not noticed";
 }
 TEST_F(Control, StalePage) {
   const TestModel& model = Subject();

@@ -83,7 +83,7 @@ inline exec::ExecConfig SmallConfig(int ranks, int threads = 0) {
   config.ranks = ranks;
   config.threads = threads == 0 ? ranks : threads;
   config.tokens_max = 64;
-  config.rows_max = 64;
+  config.seqs_max = 64;
   return config;
 }
 

@@ -228,6 +228,17 @@ class Interpreter {
         out(0) = std::move(y);
         return Status::Ok();
       }
+      case Op::kConcat: {
+        const Local &a = in(0), &b = in(1);
+        if (a.rows != b.rows) return Malformed(node, "operands of different rows");
+        Local y{a.rows, a.cols + b.cols, {}, {}, 0};
+        for (int64_t r = 0; r < a.rows; ++r) {
+          y.data.insert(y.data.end(), a.data.begin() + r * a.cols, a.data.begin() + (r + 1) * a.cols);
+          y.data.insert(y.data.end(), b.data.begin() + r * b.cols, b.data.begin() + (r + 1) * b.cols);
+        }
+        out(0) = std::move(y);
+        return Status::Ok();
+      }
       case Op::kRoute: return Route(node, rank);
       case Op::kGroupRoutes: return GroupRoutes(node, rank);
       case Op::kDispatch: {

@@ -110,6 +110,8 @@ struct HashExecutorConfig {
   ManualClock* clock = nullptr;  // moved by each step, if given
   int64_t step_ns = 1'000'000;
   int64_t token_ns = 10'000;
+  int64_t draft_ns = 100'000;
+  uint32_t draft_percent = 75;  // of greedy drafts that are right
 };
 
 class HashExecutor final : public plan::Executor {
@@ -120,7 +122,11 @@ class HashExecutor final : public plan::Executor {
         cells_(static_cast<size_t>(config.limits.pages) * config.limits.page_tokens),
         page_readers_(config.limits.pages, 0),
         states_(config.limits.states, 0),
-        head_hashes_(config.limits.tokens_max) {}
+        logs_(config.limits.states),
+        head_hashes_(config.limits.tokens_max),
+        draft_positions_(cells_.size(), -1) {
+    if (config_.limits.seqs_max == 0) config_.limits.seqs_max = config_.limits.rows_max;
+  }
 
   const plan::ExecutorLimits& limits() const override { return config_.limits; }
   const HashModel& model() const { return model_; }
@@ -140,6 +146,7 @@ class HashExecutor final : public plan::Executor {
                              config_.token_ns * static_cast<int64_t>(in.ids.size()));
     }
     CountReaders(in);
+    hidden_rows_ = static_cast<int32_t>(in.ids.size());
     for (const plan::StateCopy& copy : in.state_copies) states_[copy.to] = states_[copy.from];
     for (const Segment& segment : in.segments) RunSegment(in, segment);
     for (const Segment& s : in.segments) {
@@ -153,6 +160,53 @@ class HashExecutor final : public plan::Executor {
     if (in.segments.size() > 1) ++shared_steps_;
     return Status::Ok();
   }
+
+  // Guesses the next token from the same hash, wrongly now and then; what it may read and write is what the step's
+  // rows may, in a cache of its own.
+  Status Draft(const plan::DraftInputs& in, plan::StepOutputs* out) override {
+    ++draft_steps_;
+    if (before_draft) {
+      if (Status status = before_draft(draft_steps_); !status.ok()) return status;
+    }
+    if (Status status = CheckDraft(in); !status.ok()) {
+      Violation("draft inputs refused: " + status.message());
+      return status;
+    }
+    if (config_.clock != nullptr) config_.clock->Advance(config_.draft_ns);
+    CountReaders(in.step);
+    std::vector<uint64_t> hidden;
+    for (const Segment& s : in.step.segments) {
+      for (int32_t p = 0; p < s.position_begin + s.rows; ++p) {
+        const int32_t page = s.pages[p / config_.limits.page_tokens];
+        int32_t& position = draft_positions_[static_cast<size_t>(page) * config_.limits.page_tokens + p % config_.limits.page_tokens];
+        if (p < s.position_begin) {
+          if (position != p && drafts_are_whole) Violation("the draft head reads what it has not written");
+          continue;
+        }
+        if (page == 0 || page_readers_[page] != 1) Violation("the draft head writes a page that is not its sequence's");
+        position = p;
+        const int32_t row = s.row_begin + p - s.position_begin;
+        const uint64_t before = head_hashes_[in.rows[row]];
+        hidden.push_back(model_.Append(Mix(before, before), in.step.ids[row]));
+      }
+    }
+    std::copy(hidden.begin(), hidden.end(), head_hashes_.begin());
+    hidden_rows_ = static_cast<int32_t>(hidden.size());
+    for (size_t r = 0; r < in.step.head_rows.size(); ++r) {
+      const uint64_t hash = hidden[in.step.head_rows[r]];
+      const bool wrong = Mix(hash, 99) % 100 >= config_.draft_percent;
+      out->rows[r] = {.id = (model_.Argmax(hash) + (wrong ? 1 : 0)) % model_.vocab_size};
+      if (after_draft) after_draft(r, &out->rows[r]);
+    }
+    return Status::Ok();
+  }
+
+  // Of the draft steps, likewise.
+  std::function<Status(uint64_t step)> before_draft;
+  std::function<void(size_t head, SampleOut*)> after_draft;
+  // Whether every sequence's every token passes the draft head.
+  bool drafts_are_whole = true;
+  uint64_t draft_steps() const { return draft_steps_; }
 
   // Called first in each step (counted from 1); an error is the step's.
   std::function<Status(uint64_t step, const plan::StepInputs&)> before_step;
@@ -201,13 +255,13 @@ class HashExecutor final : public plan::Executor {
     }
     for (const Segment& s : in.segments) {
       if (l.states > 0) {
-        if (s.state < 1 || s.state > l.rows_max || taken[s.state]) return Status::Invalid("state {}", s.state);
+        if (s.state < 1 || s.state > l.seqs_max || taken[s.state]) return Status::Invalid("state {}", s.state);
         taken[s.state] = true;
       }
       if (s.row_begin != row || s.rows < 1) return Status::Invalid("segments do not tile");
       const int32_t end = s.position_begin + s.rows;
       if (end > l.positions_max) return Status::Invalid("position {} of {}", end, l.positions_max);
-      if (s.page_count * l.page_tokens < end) return Status::Invalid("too few pages");
+      if (s.page_count * l.page_tokens < end) return Status::Invalid("{} pages for {} rows from position {}", s.page_count, s.rows, s.position_begin);
       for (int32_t i = 0; i < s.page_count; ++i) {
         if (s.pages[i] < 0 || s.pages[i] >= l.pages) return Status::Invalid("page {}", s.pages[i]);
       }
@@ -230,6 +284,16 @@ class HashExecutor final : public plan::Executor {
     return Status::Ok();
   }
 
+  Status CheckDraft(const plan::DraftInputs& in) const {
+    if (!config_.limits.draft_head) return Status::Invalid("there is no draft head");
+    if (in.rows.size() != in.step.ids.size()) return Status::Invalid("{} rows of {} ids", in.rows.size(), in.step.ids.size());
+    for (size_t i = 0; i < in.rows.size(); ++i) {
+      if (in.rows[i] >= hidden_rows_ || in.rows[i] < (i > 0 ? in.rows[i - 1] + 1 : 0)) return Status::Invalid("hidden row {} of {}", in.rows[i], hidden_rows_);
+    }
+    if (static_cast<int32_t>(in.step.head_rows.size()) > config_.limits.seqs_max) return Status::Invalid("{} drafts", in.step.head_rows.size());
+    return CheckInputs(in.step);
+  }
+
   void CountReaders(const plan::StepInputs& in) {
     std::fill(page_readers_.begin(), page_readers_.end(), 0);
     for (const Segment& s : in.segments) {
@@ -242,8 +306,13 @@ class HashExecutor final : public plan::Executor {
     uint64_t hash = model_.Start();
     for (int32_t p = 0; p < s.position_begin + s.rows; ++p) {
       if (!states_.empty() && p == s.position_begin && p > 0) {
-        if (states_[s.state] != hash) Violation("a stale or foreign state is read");
-        hash = states_[s.state];
+        const auto& log = logs_[s.state];
+        if (s.replay < 0 || static_cast<size_t>(s.replay) > log.size()) {
+          Violation("more rows are taken in than were logged");
+        } else if (const uint64_t state = s.replay == 0 ? states_[s.state] : log[s.replay - 1]; state != hash) {
+          Violation("a stale or foreign state is read");
+          hash = state;
+        }
       }
       const int32_t page = s.pages[p / page_tokens];
       Cell& cell = cells_[static_cast<size_t>(page) * page_tokens + p % page_tokens];
@@ -257,7 +326,12 @@ class HashExecutor final : public plan::Executor {
       hash = model_.Append(Mix(hash, cell.before), cell.token);
       if (p >= s.position_begin) head_hashes_[s.row_begin + p - s.position_begin] = hash;
     }
-    if (!states_.empty()) states_[s.state] = hash;
+    if (states_.empty()) return;
+    // The last rows are logged, and the state is that before them.
+    const int32_t settled = s.rows - s.logged;
+    if (settled < 1 || s.logged > config_.limits.draft_tokens) Violation("rows are logged that cannot be");
+    states_[s.state] = head_hashes_[s.row_begin + settled - 1];
+    logs_[s.state].assign(head_hashes_.begin() + s.row_begin + settled, head_hashes_.begin() + s.row_begin + s.rows);
   }
 
   void Head(const plan::StepInputs& in, size_t r, plan::StepOutputs* out) {
@@ -291,7 +365,11 @@ class HashExecutor final : public plan::Executor {
   std::vector<Cell> cells_;
   std::vector<int32_t> page_readers_;
   std::vector<uint64_t> states_;  // of a recurrence, by slot: the hash of all tokens
-  std::vector<uint64_t> head_hashes_;
+  std::vector<std::vector<uint64_t>> logs_;  // behind it, by slot
+  std::vector<uint64_t> head_hashes_;        // of every row of the last step, of draft steps too
+  std::vector<int32_t> draft_positions_;     // of the draft head's cells
+  int32_t hidden_rows_ = 0;
+  uint64_t draft_steps_ = 0;
   uint64_t steps_ = 0;
   uint64_t tokens_ = 0;
   uint64_t greedy_steps_ = 0;

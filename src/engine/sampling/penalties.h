@@ -19,6 +19,7 @@ class SeenTokens {
 
   void Add(int32_t output_id);
   void Fill(SampleRow* row) const;
+  bool tracks() const { return tracks_; }
 
  private:
   bool tracks_ = false;

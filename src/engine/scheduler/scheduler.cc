@@ -42,7 +42,7 @@ std::span<Sequence* const> Scheduler::Plan(int64_t now_ns) {
   Budget budget{.tokens = config_.max_num_batched_tokens, .rows = config_.rows_max};
   preempted_ = false;
   restores_.clear();
-  for (Sequence* s : running_) s->chunk = s->chunk_heads = 0;
+  for (Sequence* s : running_) s->chunk = s->chunk_heads = s->chunk_drafts = 0;
   ServeRunning(/*decodes=*/true, &budget);
   ServeRunning(/*decodes=*/false, &budget);
   // What a preemption has just freed belongs to those who needed it, not to newcomers.
@@ -103,21 +103,35 @@ void Scheduler::ServeRunning(bool decodes, Budget* budget) {
       return config_.policy->before(*a, *b);
     });
   }
+  // What drafts may take: each decode behind this one gets its token first.
+  auto behind = static_cast<int32_t>(order_.size());
   for (Sequence* s : order_) {
+    --behind;
     if (s->seat < 0) continue;  // preempted by one before it
     if (budget->tokens == 0) break;
     if (!Size(s, s->computed, *budget)) {
       s->chunk = s->chunk_heads = 0;
       continue;
     }
-    const int32_t chunk = std::exchange(s->chunk, 0);
-    const int32_t heads = std::exchange(s->chunk_heads, 0);
+    int32_t chunk = std::exchange(s->chunk, 0);
+    int32_t heads = std::exchange(s->chunk_heads, 0);
+    int32_t drafts = 0;
+    if (decodes) {
+      const int32_t room = std::min(budget->tokens, budget->rows) - 1 - behind;
+      drafts = std::clamp(room, 0, static_cast<int32_t>(s->drafts.size()));
+      // A draft is worth no other sequence's blocks.
+      if (drafts > 0 && !cache_->Reserve(s->computed + chunk + drafts, &s->kv)) drafts = 0;
+      s->drafts.resize(static_cast<size_t>(drafts));
+      chunk += drafts;
+      heads += drafts;
+    }
     while (s->seat >= 0 && !cache_->Reserve(s->computed + chunk, &s->kv)) {
       Preempt(LastRunning(), budget);
     }
     if (s->seat < 0) continue;
     s->chunk = chunk;
     s->chunk_heads = heads;
+    s->chunk_drafts = drafts;
     budget->tokens -= chunk;
     budget->rows -= heads;
   }
@@ -155,6 +169,7 @@ void Scheduler::AdmitWaiting(int64_t now_ns, Budget* budget) {
     const bool reserved = cache_->Reserve(cached + s->chunk, &s->kv);
     WEFT_CHECK(reserved, "blocks for {} tokens were free and are not", cached + s->chunk);
     s->computed = cached;
+    s->draft_cache = true;
     s->seat = slots_->TakeSeat();
     if (match.state != 0) restores_.push_back({match.state, s->seat + 1});
     std::erase(waiting_, s);
@@ -208,6 +223,9 @@ void Scheduler::Preempt(Sequence* victim, Budget* budget) {
   WEFT_CHECK(victim != nullptr, "blocks ran out though nothing runs");
   budget->tokens += std::exchange(victim->chunk, 0);
   budget->rows += std::exchange(victim->chunk_heads, 0);
+  victim->chunk_drafts = 0;
+  victim->drafts.clear();
+  victim->replay = 0;
   Remove(victim);
   victim->computed = 0;
   ++victim->preemptions;

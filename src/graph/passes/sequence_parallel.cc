@@ -22,6 +22,7 @@ size_t RowOperands(const Node& node) {
   switch (node.op) {
     case Op::kAdd:
     case Op::kGateRows:
+    case Op::kConcat:
     case Op::kAddRmsNorm: return 2;
     case Op::kRmsNorm: return node.Int("groups") == 1 ? 1 : 0;
     default: return 0;

@@ -13,10 +13,10 @@ using graph::kNoValue;
 using graph::ValueId;
 
 Result<ValueId> BuildAttention(graph::Builder& b, ParamSource& params, const io::ModelConfig& config,
-                               const ModelOptions& options, int layer, bool qk_norm, ValueId x,
+                               const ModelOptions& options, const LayerSite& site, bool qk_norm, ValueId x,
                                const AttentionInputs& inputs) {
-  const std::string prefix = fmt::format("model.layers.{}.self_attn.", layer);
-  const std::string label = fmt::format("L{:02}", layer);
+  const std::string prefix = site.prefix + "self_attn.";
+  const std::string& label = site.label;
   b.Layer(label + ".attn");
   const int64_t head_dim = config.head_dim, group = config.heads / config.kv_heads;
   const int64_t q_width = config.heads * head_dim, kv_width = config.kv_heads * head_dim;
@@ -50,7 +50,7 @@ Result<ValueId> BuildAttention(graph::Builder& b, ParamSource& params, const io:
   q = b.Rope(q, inputs.positions, head_dim, config.rope.dims, "q_rope");
   k = b.Rope(k, inputs.positions, head_dim, config.rope.dims, "k_rope");
 
-  const ValueId kv = b.State(fmt::format("kv.{}", layer), {Dim::C(2), Dim::C(kv_width, kv_heads)});
+  const ValueId kv = b.State(fmt::format("kv.{}", site.number), {Dim::C(2), Dim::C(kv_width, kv_heads)});
   auto [attended, written] = b.SelfAttention({.q = q, .k = k, .v = qkv[2], .kv = kv,
                                                     .slots = inputs.slots, .segments = inputs.segments,
                                                     .head_dim = head_dim, .group = group,

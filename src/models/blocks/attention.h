@@ -15,10 +15,10 @@ struct AttentionInputs {
   graph::ValueId positions, slots, segments;
 };
 
-// x: [T, H] -> [T, H]; `prefix`: "model.layers.3.self_attn". Makes the layer's kv state.
+// x: [T, H] -> [T, H]. Makes the layer's kv state.
 Result<graph::ValueId> BuildAttention(graph::Builder& b, ParamSource& params,
                                       const io::ModelConfig& config, const ModelOptions& options,
-                                      int layer, bool qk_norm, graph::ValueId x,
+                                      const LayerSite& site, bool qk_norm, graph::ValueId x,
                                       const AttentionInputs& inputs);
 
 }  // namespace weft::models

@@ -13,9 +13,9 @@ using graph::kNoValue;
 using graph::ValueId;
 
 Result<ValueId> BuildGatedDeltaNet(graph::Builder& b, ParamSource& params, const io::ModelConfig& config,
-                                   const ModelOptions& options, int layer, ValueId x, ValueId segments) {
-  const std::string prefix = fmt::format("model.layers.{}.linear_attn.", layer);
-  const std::string label = fmt::format("L{:02}", layer);
+                                   const ModelOptions& options, const LayerSite& site, ValueId x, ValueId segments) {
+  const std::string prefix = site.prefix + "linear_attn.";
+  const std::string& label = site.label;
   b.Layer(label + ".gdn");
   const io::LinearAttentionConfig& linear = config.linear;
   const int64_t ratio = linear.value_heads / linear.key_heads;
@@ -41,7 +41,7 @@ Result<ValueId> BuildGatedDeltaNet(graph::Builder& b, ParamSource& params, const
     const char* name = std::array{"q", "k", "v"}[i];
     const Dim channels = i < 2 ? key_dim : value_dim;
     WEFT_ASSIGN_OR_RETURN(const ValueId w, params.Filter(fmt::format("{}conv1d_{}.weight", prefix, name), channels, linear.conv_kernel));
-    const ValueId window = b.State(fmt::format("conv.{}.{}", layer, name), {Dim::C(linear.conv_kernel - 1), channels});
+    const ValueId window = b.State(fmt::format("conv.{}.{}", site.number, name), {Dim::C(linear.conv_kernel - 1), channels});
     mixed[i] = b.CausalConv(window, in[i], w, segments, fmt::format("conv_{}", name));
   }
 
@@ -54,7 +54,7 @@ Result<ValueId> BuildGatedDeltaNet(graph::Builder& b, ParamSource& params, const
   args.segments = segments;
   args.key_dim = linear.key_dim;
   args.value_dim = linear.value_dim;
-  args.state = b.State(fmt::format("gdn.{}", layer), {Dim::C(linear.key_dim), value_dim}, DType::kF32);
+  args.state = b.State(fmt::format("gdn.{}", site.number), {Dim::C(linear.key_dim), value_dim}, DType::kF32);
   WEFT_ASSIGN_OR_RETURN(args.neg_exp_a, params.Vector(prefix + "A_log", heads));
   WEFT_ASSIGN_OR_RETURN(args.dt_bias, params.Vector(prefix + "dt_bias", heads));
   const ValueId o = b.GatedDelta(args);

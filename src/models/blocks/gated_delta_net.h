@@ -11,6 +11,6 @@ namespace weft::models {
 
 // x: [T, H] -> [T, H]. Makes the layer's states.
 Result<graph::ValueId> BuildGatedDeltaNet(graph::Builder& b, ParamSource& params, const io::ModelConfig& config,
-                                          const ModelOptions& options, int layer, graph::ValueId x, graph::ValueId segments);
+                                          const ModelOptions& options, const LayerSite& site, graph::ValueId x, graph::ValueId segments);
 
 }  // namespace weft::models

@@ -11,9 +11,9 @@ using graph::kNoValue;
 using graph::ValueId;
 
 Result<ValueId> BuildMoe(graph::Builder& b, ParamSource& params, const io::ModelConfig& config,
-                         const ModelOptions& options, int layer, ValueId x) {
-  const std::string prefix = fmt::format("model.layers.{}.mlp.", layer);
-  const std::string label = fmt::format("L{:02}", layer);
+                         const ModelOptions& options, const LayerSite& site, ValueId x) {
+  const std::string prefix = site.prefix + "mlp.";
+  const std::string& label = site.label;
   b.Layer(label + ".moe");
   const bool shared = config.shared_expert_intermediate_size > 0;
   const Dim hidden = Dim::C(config.hidden_size);

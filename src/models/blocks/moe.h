@@ -10,6 +10,6 @@ namespace weft::models {
 
 // x: [T, H] -> [T, H].
 Result<graph::ValueId> BuildMoe(graph::Builder& b, ParamSource& params, const io::ModelConfig& config,
-                                const ModelOptions& options, int layer, graph::ValueId x);
+                                const ModelOptions& options, const LayerSite& site, graph::ValueId x);
 
 }  // namespace weft::models

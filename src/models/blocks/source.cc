@@ -21,6 +21,11 @@ Status CheckFormat(const io::Checkpoint& checkpoint, const io::Tensor& tensor) {
 
 }  // namespace
 
+LayerSite LayerSite::Of(int64_t layer) {
+  return {fmt::format("model.layers.{}.", layer), fmt::format("L{:02}", layer), layer};
+}
+LayerSite LayerSite::Draft(int64_t layers) { return {"mtp.layers.0.", "mtp", layers}; }
+
 Result<DType> ParamSource::FormatOf(const std::string& name) const {
   WEFT_ASSIGN_OR_RETURN(const WeightSource source, FindWeight(*checkpoint_, name));
   return source.dtype();

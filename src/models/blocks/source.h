@@ -10,6 +10,16 @@
 
 namespace weft::models {
 
+// A layer of the model or of its draft head: how its tensors, its values and its states are called.
+struct LayerSite {
+  std::string prefix;  // "model.layers.3."
+  std::string label;   // "L03"
+  int64_t number = 0;  // of its states: "kv.3"
+  static LayerSite Of(int64_t layer);
+  // The draft head's layer, behind the `layers` of the model.
+  static LayerSite Draft(int64_t layers);
+};
+
 class ParamSource {
  public:
   ParamSource(graph::Builder* builder, const io::Checkpoint* checkpoint)
