@@ -135,7 +135,8 @@ std::vector<std::string> Normalise(int argc, const char* const* argv) {
                                                           {"-tp-size", "--tensor-parallel-size"},
                                                           {"--tp", "--tensor-parallel-size"},
                                                           {"-cc", "--compilation-config"},
-                                                          {"-sc", "--speculative-config"}};
+                                                          {"-sc", "--speculative-config"},
+                                                          {"-ep", "--enable-expert-parallel"}};
   std::vector<std::string> out;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];

@@ -4,6 +4,7 @@
 #include "cli/bench_latency.h"
 #include "cli/bench_machine.h"
 #include "cli/bench_schedules.h"
+#include "cli/bench_waterfall.h"
 #include "cli/commands.h"
 
 namespace weft::cli {
@@ -16,7 +17,13 @@ Command AddBench(CLI::App& app) {
   Command run_machine = AddBenchMachine(*machine);
   CLI::App* schedules = app.add_subcommand("schedules", "bytes and times of communication schedules beside plain");
   Command run_schedules = AddBenchSchedules(*schedules);
-  return [=] { return machine->parsed() ? run_machine() : schedules->parsed() ? run_schedules() : run_latency(); };
+  CLI::App* waterfall = app.add_subcommand("waterfall", "what each optimisation is worth, alone and among all others");
+  Command run_waterfall = AddBenchWaterfall(*waterfall);
+  return [=] {
+    if (machine->parsed()) return run_machine();
+    if (schedules->parsed()) return run_schedules();
+    return waterfall->parsed() ? run_waterfall() : run_latency();
+  };
 }
 
 }  // namespace weft::cli

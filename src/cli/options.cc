@@ -48,6 +48,8 @@ void AddModelFlags(CLI::App& app, ModelFlags* f) {
   add(ranks, "--wait-timeout", &f->wait_timeout_s, "SECONDS", "a rank that does not arrive in time ends the step");
   app.add_flag("--reference", f->reference, "run the contracts on virtual ranks, one thread (slow)")->group(ranks);
 
+  app.add_flag("--enable-expert-parallel,!--no-enable-expert-parallel", f->enable_expert_parallel, "experts whole on ranks, as they are in any case")->group(ranks);
+
   AddScheduleFlags(app, &f->schedule);
   for (const std::string_view name : UpstreamVariables()) {
     const std::string variable(name);
@@ -156,6 +158,9 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   config.schedule = choice.config;
   config.compile.switches.insert(choice.switches.begin(), choice.switches.end());  // --opt goes before them
   for (const Notice& notice : choice.notices) log->Write(notice.level, notice.text);
+  if (!f.enable_expert_parallel) {
+    log->Warning("--no-enable-expert-parallel changes nothing: no expert is cut over ranks, each is whole on the rank that has it");
+  }
   WEFT_ASSIGN_OR_RETURN(const SpeculationChoice speculation, ChooseSpeculation(f.speculation));
   config.draft_tokens = speculation.config.tokens;
   config.draft_head = speculation.config.method == engine::SpeculationMethod::kMtp;

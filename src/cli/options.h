@@ -32,6 +32,7 @@ struct ModelFlags {
   std::string activation_dtype = "int8";
   int tensor_parallel_size = 1;
   int threads = 0;
+  bool enable_expert_parallel = true;
   ScheduleFlags schedule;
   SpeculationFlags speculation;
   std::string max_model_len = "auto";  // also "32k", "32K"
