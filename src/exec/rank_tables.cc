@@ -114,14 +114,14 @@ class TableMaker {
       case Op::kGatedDelta: {
         const int64_t key_dim = node.Int("key_dim"), value_dim = node.Int("value_dim");
         const Value &k = g_.value(node.in[2]), &v = g_.value(node.in[3]);
-        const int64_t ratio = (v.dims[1].n / value_dim) / (k.dims[1].n / key_dim);
+        const int64_t keys = k.dims[1].n / key_dim, ratio = v.dims[1].n / value_dim / keys;
         const graph::ElementRange own = ElementsOf(g_, v, 1, rank_);
         const int64_t first = own.begin / value_dim, last = own.end / value_dim;
         const std::vector<float> a = weights_.VectorOf(g_, node.in[6], rank_), dt = weights_.VectorOf(g_, node.in[7], rank_);
         for (int64_t h = first; h < last; ++h) {
           t.gain.push_back(a[static_cast<size_t>(h)]);
           t.bias.push_back(dt[static_cast<size_t>(h)]);
-          t.kv_of_head.push_back(static_cast<int32_t>(h / ratio - first / ratio));
+          t.kv_of_head.push_back(static_cast<int32_t>(node.Has("tiled") ? h % keys : h / ratio - first / ratio));
         }
         return;
       }

@@ -187,6 +187,7 @@ ValueId Builder::GatedDelta(const DeltaArgs& args) {
                     {y, next});
   node.Set("key_dim", args.key_dim);
   node.Set("value_dim", args.value_dim);
+  if (args.tiled) node.Set("tiled", int64_t{1});
   return y;
 }
 

@@ -73,6 +73,7 @@ class Builder {
     ValueId q, k, v, a, b;     // [T,Hk*Dk] twice, [T,Hv*Dv], [T,Hv] twice
     ValueId neg_exp_a, dt_bias, segments;
     int64_t key_dim, value_dim;
+    bool tiled = false;        // value head h has key head h % Hk, and q and k are whole; else h / (Hv / Hk)
   };
   ValueId GatedDelta(const DeltaArgs& args);
   // rms_norm(x) per head times act(z); `sigmoid`: the gate's activation, else silu.

@@ -26,7 +26,9 @@ std::vector<ValueId> PlacedOperands(const Node& node) {
     case Op::kKvWrite: return {node.in[1], node.in[2], node.in[0]};
     case Op::kAttention: return {node.in[0], node.in[1]};
     case Op::kCausalConv: return {node.in[1], node.in[0]};
-    case Op::kGatedDelta: return {node.in[1], node.in[2], node.in[3], node.in[0]};
+    case Op::kGatedDelta:
+      if (node.Has("tiled")) return {node.in[3], node.in[0]};
+      return {node.in[1], node.in[2], node.in[3], node.in[0]};
     default: return {node.in[0]};
   }
 }
@@ -159,6 +161,9 @@ class AxisRules {
     if (node_.op != Op::kGatedDelta) return Status::Ok();
     for (size_t i = 4; i < 8; ++i) {
       if (!At(node_.in[i]).replicated()) return Broken("V5", g_, node_, node_.in[i], "the gates of all heads are whole");
+    }
+    for (size_t i = 1; i < 3 && node_.Has("tiled"); ++i) {
+      if (!At(node_.in[i]).replicated()) return Broken("V5", g_, node_, node_.in[i], "the keys of tiled heads are whole");
     }
     return Status::Ok();
   }

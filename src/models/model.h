@@ -56,11 +56,15 @@ Result<const Model*> FindModel(const io::ModelConfig& config);
 //   linear_attn.A_log                            its values are -exp(A_log), whatever the file has
 //   mlp.experts.{gate,up}_proj.weight            [E, I, H]
 //   mlp.experts.down_proj.weight                 [E, H, I]
-// Value heads are in the order in which key head g has the heads g * ratio ... . The values of a gain are
+// Value heads are in the order in which key head g has the heads g * ratio ..., but for HasTiledHeads(). The values of a gain are
 // what multiplies: 1 + w where the file has w.
-// Errors: kInvalid naming file and tensor (missing, or a section of another shape); kUnsupported for a
-// block format that cannot be put into our order.
+// Errors: kInvalid naming file and tensor (missing, or a section of another shape).
 Result<WeightSource> FindWeight(const io::Checkpoint& checkpoint, std::string_view param);
+
+// Whether a layer's value heads stand as GGUF's converter puts them, head h beside h + 1 of the next key head: where
+// blocks of out_proj's columns reach over heads (K-quants), so that these cannot be put into our order.
+// `prefix`: "model.layers.3.".
+bool HasTiledHeads(const io::Checkpoint& checkpoint, std::string_view prefix);
 
 // Whether the files hold the draft head of which the configuration speaks.
 bool HasDraftHead(const io::Checkpoint& checkpoint);

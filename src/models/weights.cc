@@ -123,6 +123,13 @@ class Finder {
   explicit Finder(const io::Checkpoint& checkpoint)
       : checkpoint_(checkpoint), config_(checkpoint.config()), gguf_(checkpoint.format() == io::Format::kGguf) {}
 
+  // HasTiledHeads().
+  bool StaysTiled(std::string_view prefix) const {
+    if (!Tiles()) return false;
+    const io::Tensor* out = Named(fmt::format("{}linear_attn.out_proj.weight", prefix));
+    return out != nullptr && config_.linear.value_dim % FactsOf(out->dtype).block_elements != 0;
+  }
+
   Result<WeightSource> Find(std::string_view param) const {
     const std::optional<LayerParam> at = SplitLayer(param);
     if (at && at->rest.starts_with("linear_attn.")) return LinearAttention(*at);
@@ -209,11 +216,14 @@ class Finder {
 
   // The converter to GGUF puts the value heads of all key heads side by side, so that those of one key
   // head lie apart.
-  HeadOrder ValueHeads(int64_t width) const {
+  bool Tiles() const {
     const io::LinearAttentionConfig& linear = config_.linear;
-    const int64_t ratio = linear.value_heads / linear.key_heads;
-    if (!gguf_ || config_.family != "qwen3_5" || ratio == 1 || linear.key_heads == 1) return {};
-    return {.kind = HeadOrder::Kind::kTiled, .width = width, .groups = linear.key_heads, .per_group = ratio};
+    return gguf_ && config_.family == "qwen3_5" && linear.key_heads > 1 && linear.value_heads > linear.key_heads;
+  }
+  HeadOrder ValueHeads(std::string_view prefix, int64_t width) const {
+    const io::LinearAttentionConfig& linear = config_.linear;
+    if (!Tiles() || StaysTiled(prefix)) return {};
+    return {.kind = HeadOrder::Kind::kTiled, .width = width, .groups = linear.key_heads, .per_group = linear.value_heads / linear.key_heads};
   }
 
   Result<WeightSource> LinearAttention(const LayerParam& at) const {
@@ -223,26 +233,22 @@ class Finder {
     if (linear.key_heads == 0) return Missing(param);
     if (name == "A_log" || name == "dt_bias") {
       WEFT_ASSIGN_OR_RETURN(WeightSource source, Part(param, linear.value_heads, 0, linear.value_heads, {}));
-      source.order = ValueHeads(1);
+      source.order = ValueHeads(at.prefix, 1);
       if (name == "A_log" && !gguf_) source.change = ValueChange::kMinusExp;
       return source;
     }
-    if (name == "out_proj.weight") return OutProjection(param);
+    if (name == "out_proj.weight") return OutProjection(at, param);
     if (name.starts_with("conv1d_")) return Convolution(at, name);
     if (name.starts_with("in_proj_")) return InProjection(at, name.substr(8));
     return Whole(param);
   }
 
-  Result<WeightSource> OutProjection(const std::string& param) const {
+  Result<WeightSource> OutProjection(const LayerParam& at, const std::string& param) const {
     const io::LinearAttentionConfig& linear = config_.linear;
     WEFT_ASSIGN_OR_RETURN(WeightSource source,
                           Part(param, config_.hidden_size, linear.value_width(), config_.hidden_size, {}));
-    source.columns = ValueHeads(linear.value_dim);
-    const int block = FactsOf(source.dtype()).block_elements;
-    if (source.columns_in_order() || linear.value_dim % block == 0) return source;
-    return Status::Unsupported("{}: tensor '{}' is {}, whose blocks of {} columns each hold a part of more than one head of {}; "
-                               "a file with this tensor in a format of smaller blocks is needed (Q8_0, BF16)",
-                               checkpoint_.path(), source.tensor().name, NameOf(source.dtype()), block, linear.value_dim);
+    source.columns = ValueHeads(at.prefix, linear.value_dim);
+    return source;
   }
 
   // Channels q | k | v; an empty section for another name.
@@ -269,7 +275,7 @@ class Finder {
     WEFT_RETURN_IF_ERROR(Expect(source.tensor(), expected));
     source.shape = {section.count, linear.conv_kernel};
     source.section = section;
-    if (letter == "v") source.order = ValueHeads(linear.value_dim);
+    if (letter == "v") source.order = ValueHeads(at.prefix, linear.value_dim);
     return source;
   }
 
@@ -300,7 +306,7 @@ class Finder {
     const Section section = of_qkv ? Channels(name.substr(0, 1)) : Section{};
     WEFT_ASSIGN_OR_RETURN(WeightSource source,
                           Part(split, of_qkv ? linear.channels() : rows, config_.hidden_size, rows, section));
-    if (letter != 'q' && letter != 'k') source.order = ValueHeads(of_ba ? 1 : linear.value_dim);
+    if (letter != 'q' && letter != 'k') source.order = ValueHeads(at.prefix, of_ba ? 1 : linear.value_dim);
     return source;
   }
 
@@ -366,6 +372,8 @@ Unread MayStayUnread(const io::Checkpoint& checkpoint, std::string_view name) {
 Result<WeightSource> FindWeight(const io::Checkpoint& checkpoint, std::string_view param) {
   return Finder(checkpoint).Find(param);
 }
+
+bool HasTiledHeads(const io::Checkpoint& checkpoint, std::string_view prefix) { return Finder(checkpoint).StaysTiled(prefix); }
 
 bool HasDraftHead(const io::Checkpoint& checkpoint) {
   return checkpoint.config().mtp_layers > 0 && FindWeight(checkpoint, "mtp.fc.weight").ok();

@@ -129,6 +129,7 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kCausalConv, "110R", "11"}, {Op::kCausalConv, "RRRR", "RR"}, {Op::kCausalConv, "11RR", "V5"}, {Op::kCausalConv, "R10R", "V5"}, {Op::kCausalConv, "000R", "V6"},
       {Op::kGatedDelta, "1111RRRRR", "11"}, {Op::kGatedDelta, "RRRRRRRRR", "RR"}, {Op::kGatedDelta, "11111RRRR", "V5"}, {Op::kGatedDelta, "R111RRRRR", "V5"},
       {Op::kGatedDelta, "1111RR0RR", "V5"}, {Op::kGatedDelta, "0000RRRRR", "V6"},
+      {Op::kGatedDelta, "1RR1RRRRR", "11", {{"tiled", int64_t{1}}}}, {Op::kGatedDelta, "1111RRRRR", "V5", {{"tiled", int64_t{1}}}}, {Op::kGatedDelta, "1RR1RRRRR", "V5"},
       {Op::kGatedRmsNorm, "RRR", "R"}, {Op::kGatedRmsNorm, "11R", "V6"}, {Op::kGatedRmsNorm, "11R", "1", {{"groups", int64_t{4}}}}, {Op::kGatedRmsNorm, "1RR", "V5"},
       {Op::kGatedRmsNorm, "RR0", "V5"},
       // chains

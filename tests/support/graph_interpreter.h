@@ -593,7 +593,7 @@ class Interpreter {
     if (in(4).cols != in(6).cols || in(5).cols != in(7).cols) return Malformed(node, "the gates of some heads");
     Local y{v.rows, v.cols, std::vector<float>(v.data.size(), 0.0f), {}, 0};
     for (int64_t h = 0; h < heads; ++h) {
-      const int64_t key = (v_first + h) / ratio - k_first;
+      const int64_t key = node.Has("tiled") ? (v_first + h) % (k.cols / dk) : (v_first + h) / ratio - k_first;
       if (key < 0 || (key + 1) * dk > k.cols) return Malformed(node, "a head's keys are on another rank");
       std::map<int, std::vector<float>> s_of;
       for (int64_t t = 0; t < v.rows; ++t) {

@@ -24,8 +24,10 @@ Result<ValueId> BuildGatedDeltaNet(graph::Builder& b, ParamSource& params, const
   WEFT_ASSIGN_OR_RETURN(const DType out_format, params.FormatOf(prefix + "out_proj.weight"));
   const int64_t block = QuantBlockOf(out_format, options.int8_activations);
   const int values = b.Table(label + ".value_heads", LeafTable::Make(linear.value_width(), HeadAtom(linear.value_dim, block)));
-  const int keys = b.FollowingTable(label + ".key_heads", linear.key_width(), linear.key_dim, values, ratio * linear.value_dim);
-  const Dim key_dim = Dim::C(linear.key_width(), keys), value_dim = Dim::C(linear.value_width(), values);
+  // Tiled value heads have keys all over, so that every rank has all of these.
+  const bool tiled = HasTiledHeads(params.checkpoint(), site.prefix);
+  const int keys = tiled ? -1 : b.FollowingTable(label + ".key_heads", linear.key_width(), linear.key_dim, values, ratio * linear.value_dim);
+  const Dim key_dim = tiled ? Dim::C(linear.key_width()) : Dim::C(linear.key_width(), keys), value_dim = Dim::C(linear.value_width(), values);
   const Dim heads = Dim::C(linear.value_heads);
 
   std::vector<ValueId> weights;
@@ -54,6 +56,7 @@ Result<ValueId> BuildGatedDeltaNet(graph::Builder& b, ParamSource& params, const
   args.segments = segments;
   args.key_dim = linear.key_dim;
   args.value_dim = linear.value_dim;
+  args.tiled = tiled;
   args.state = b.State(fmt::format("gdn.{}", site.number), {Dim::C(linear.key_dim), value_dim}, DType::kF32);
   WEFT_ASSIGN_OR_RETURN(args.neg_exp_a, params.Vector(prefix + "A_log", heads));
   WEFT_ASSIGN_OR_RETURN(args.dt_bias, params.Vector(prefix + "dt_bias", heads));

@@ -34,6 +34,7 @@ class ParamSource {
   // A filter of `taps` taps for each channel, read as float32.
   Result<graph::ValueId> Filter(const std::string& name, graph::Dim channels, int64_t taps);
   Result<DType> FormatOf(const std::string& name) const;
+  const io::Checkpoint& checkpoint() const { return *checkpoint_; }
 
  private:
   graph::Builder* builder_;
