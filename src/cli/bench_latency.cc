@@ -14,6 +14,7 @@
 #include "cli/trace_file.h"
 #include "device/affinity.h"
 #include "exec/rank_executor.h"
+#include "models/model.h"
 
 namespace weft::cli {
 namespace {
@@ -23,6 +24,7 @@ struct LatencyFlags {
   std::vector<int> prefill = {512};
   std::vector<int> batch = {1};
   std::vector<int> depth = {0};
+  std::vector<int> drafts;
   int tokens = 64;
   int repeat = 5;
   std::string trace;
@@ -80,7 +82,8 @@ class Latency {
     if (tokens > limits.positions_max) return Status::Invalid("--prefill {}: at most {} positions (--max-model-len)", tokens, limits.positions_max);
     Stepper stepper(executor_, 1, tokens);
     const auto step = [&](int) { return stepper.Step(0, tokens); };
-    return Measure(fmt::format("prefill:{}", tokens), {1, tokens, 0}, 1, f_.repeat, 1, step);
+    const StepShape shape{1, tokens, 0};
+    return Measure(fmt::format("prefill:{}", tokens), shape, WorkOfStep(shape, 1), 1, f_.repeat, 1, step);
   }
 
   Result<Row> Decode(int batch, int depth) {
@@ -92,26 +95,71 @@ class Latency {
       return Status::Invalid("--depth {} + {} steps: at most {} positions (--max-model-len)", depth, steps, positions_max);
     }
     Stepper stepper(executor_, batch, depth + steps);
-    for (int at = 0; at < depth;) {
-      const int chunk = std::min(depth - at, std::max(1, executor_->limits().tokens_max / batch));
-      WEFT_RETURN_IF_ERROR(stepper.Step(at, chunk).status());
-      at += chunk;
-    }
+    WEFT_RETURN_IF_ERROR(Fill(stepper, batch, depth));
     const auto step = [&](int i) { return stepper.Step(depth + i, 1); };
-    return Measure(fmt::format("decode:{}", batch), {batch, 1, depth + kWarmSteps + f_.tokens / 2}, kWarmSteps, f_.tokens, kTracedSteps, step);
+    const StepShape shape{batch, 1, depth + kWarmSteps + f_.tokens / 2};
+    return Measure(fmt::format("decode:{}", batch), shape, WorkOfStep(shape, batch), kWarmSteps, f_.tokens, kTracedSteps, step);
+  }
+
+  // Steps that verify `drafts` guesses of each sequence, all of them accepted, and the drafting behind them.
+  Result<std::vector<Row>> Speculate(int batch, int depth, int drafts) {
+    const plan::ExecutorLimits& limits = executor_->limits();
+    const int rows = 1 + drafts, steps = kWarmSteps + f_.tokens + kTracedSteps;
+    if (depth + (steps + 1) * rows + drafts > limits.positions_max) {
+      return Status::Invalid("--depth {} + {} steps of {} rows: at most {} positions (--max-model-len)", depth, steps, rows, limits.positions_max);
+    }
+    Stepper stepper(executor_, batch, depth + (steps + 1) * rows + drafts);
+    WEFT_RETURN_IF_ERROR(Fill(stepper, batch, depth));
+    const StepShape shape{batch, rows, depth + (kWarmSteps + f_.tokens / 2) * rows};
+    std::vector<Row> out;
+    const auto verify = [&](int i) { return stepper.Step(depth + i * rows, rows, Stepper::Heads::kAll, drafts); };
+    WEFT_ASSIGN_OR_RETURN(out.emplace_back(), Measure(fmt::format("verify:{}x{}", batch, rows), shape, WorkOfStep(shape, batch * rows), kWarmSteps, f_.tokens, kTracedSteps, verify));
+    if (!limits.draft_head) return out;
+    // Each behind a step of its own, whose rows it reads; only the drafting is timed.
+    const auto draft = [&](int i) -> Result<StepTime> {
+      exec::SetTrace(*executor_, nullptr);
+      WEFT_RETURN_IF_ERROR(stepper.Step(depth + i * rows, rows, Stepper::Heads::kAll, drafts).status());
+      if (tracing_) exec::SetTrace(*executor_, &trace_);
+      return stepper.Draft(depth + i * rows, rows, drafts);
+    };
+    WEFT_ASSIGN_OR_RETURN(out.emplace_back(), Measure(fmt::format("draft:{}x{}", batch, drafts), shape, WorkOfDrafts(shape, drafts), kWarmSteps, f_.tokens, kTracedSteps, draft));
+    return out;
   }
 
  private:
   static constexpr int kWarmSteps = 4;
 
+  // Tokens before `depth`.
+  Status Fill(Stepper& stepper, int batch, int depth) const {
+    for (int at = 0; at < depth;) {
+      const int chunk = std::min(depth - at, std::max(1, executor_->limits().tokens_max / batch));
+      WEFT_RETURN_IF_ERROR(stepper.Step(at, chunk).status());
+      at += chunk;
+    }
+    return Status::Ok();
+  }
+
+  Work WorkOfStep(const StepShape& shape, int head_rows) const {
+    const auto rows = int64_t{shape.sequences} * shape.rows;
+    Work work = WorkOf(instance_.body_plan(static_cast<int32_t>(rows)), shape, rows);
+    work += WorkOf(instance_.head_plan(head_rows, plan::HeadMode::kGreedy, false), shape, head_rows);
+    return work;
+  }
+  Work WorkOfDrafts(const StepShape& shape, int drafts) const {
+    Work work;
+    for (int d = 0; d < drafts; ++d) {
+      StepShape one = shape;
+      if (d > 0) one.rows = 1;
+      const auto rows = int64_t{one.sequences} * one.rows;
+      work += WorkOf(instance_.draft_plan(d == 0, static_cast<int32_t>(rows)), one, rows);
+      work += WorkOf(instance_.draft_head_plan(one.sequences, plan::HeadMode::kGreedy), one, one.sequences);
+    }
+    return work;
+  }
+
   template <typename Step>
-  Result<Row> Measure(std::string name, StepShape shape, int warm, int timed, int traced, const Step& step) {
-    Row row{std::move(name), shape, {}, 0, {}, {}};
-    const auto body_rows = int64_t{shape.sequences} * shape.rows;
-    const plan::Plan& body = instance_.body_plan(static_cast<int32_t>(body_rows));
-    const plan::Plan& head = instance_.head_plan(shape.sequences, plan::HeadMode::kGreedy, false);
-    row.work = WorkOf(body, shape, body_rows);
-    row.work += WorkOf(head, shape, shape.sequences);
+  Result<Row> Measure(std::string name, StepShape shape, const Work& work, int warm, int timed, int traced, const Step& step) {
+    Row row{std::move(name), shape, work, 0, {}, {}};
     int i = 0;
     for (; i < warm; ++i) WEFT_RETURN_IF_ERROR(step(i).status());
     for (; i < warm + timed; ++i) {
@@ -119,6 +167,7 @@ class Latency {
       row.times.push_back(time);
     }
     exec::SetTrace(*executor_, &trace_);
+    tracing_ = true;
     trace_.Clear();
     for (; i < warm + timed + traced; ++i) {
       const auto time = step(i);
@@ -127,6 +176,7 @@ class Latency {
         return time.status();
       }
     }
+    tracing_ = false;
     exec::SetTrace(*executor_, nullptr);
     if (trace_.dropped() > 0) return Status::Internal("{} events of the trace found no room", trace_.dropped());
     row.trace = ReportOf(trace_, traced, shape);
@@ -140,6 +190,7 @@ class Latency {
   const exec::ModelInstance& instance_;
   int workers_;
   exec::StepTrace trace_;
+  bool tracing_ = false;
 };
 
 // "91 % memory": the least time for the work over the median.
@@ -224,6 +275,8 @@ int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
   f.model.max_num_seqs = RowsMaxOf(f);
   auto config = ExecConfigOf(f.model, log);
   if (!config.ok()) return Fail(config.status());
+  for (const int k : f.drafts) config->draft_tokens = std::max(config->draft_tokens, k);
+  config->draft_head = !f.drafts.empty() && models::HasDraftHead(*model->checkpoint);
   FitToModel(f.model, model->checkpoint->config(), &*config);
   config->link = link;
   auto executor = MakeExecutor(*model, *config, log);
@@ -260,6 +313,13 @@ int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
       for (int depth : f.depth) {
         if (batch == 0) continue;
         if (const Status status = show(latency.Decode(batch, depth)); !status.ok()) return Fail(status);
+        for (int drafts : f.drafts) {
+          auto speculated = latency.Speculate(batch, depth, drafts);
+          if (!speculated.ok()) return Fail(speculated.status());
+          for (const Row& row : *speculated) {
+            if (const Status status = show(row); !status.ok()) return Fail(status);
+          }
+        }
       }
     }
   }
@@ -298,6 +358,9 @@ int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
 
 int Run(LatencyFlags& f) {
   if (f.model.reference) return Fail(Status::Invalid("--reference walks all ranks on one thread: its times tell nothing"));
+  if (!f.drafts.empty()) {
+    if (const Status status = RefuseJob("weft bench latency --drafts"); !status.ok()) return Fail(status);
+  }
   const std::unique_ptr<LogSink> log = MakeLog(true);
   auto job = Job::Join(&f.model, log.get());
   if (!job.ok()) return Fail(job.status());
@@ -319,6 +382,7 @@ Command AddBenchLatency(CLI::App& app) {
   app.add_option("--prefill,--input-len", flags->prefill, "prompt lengths; 0: none")->delimiter(',')->capture_default_str();
   app.add_option("--batch,--batch-size", flags->batch, "sequences of a decode step; 0: none")->delimiter(',')->capture_default_str();
   app.add_option("--depth", flags->depth, "tokens of context before decoding")->delimiter(',')->capture_default_str();
+  app.add_option("--drafts", flags->drafts, "also steps that verify so many guesses of each sequence, and the draft head's, where the model has one")->delimiter(',')->check(CLI::Range(1, engine::kDraftTokensMax));
   app.add_option("--tokens,--output-len", flags->tokens, "decode steps")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--repeat,--num-iters", flags->repeat, "prefill repetitions")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.get_option("--profile")->description("this machine's figures, as `weft bench machine --output` wrote them: limits [measured now] and what exchanges cost [those of profiles/xeon-spr-2.json]");

@@ -99,7 +99,7 @@ class Runs {
       return all;
     };
     const int64_t before = bytes();
-    WEFT_RETURN_IF_ERROR(stepper_.Step(task.position, task.rows, /*head=*/false).status());
+    WEFT_RETURN_IF_ERROR(stepper_.Step(task.position, task.rows, Stepper::Heads::kNone).status());
     return bytes() - before;
   }
   // Where the time goes; also into `file`, if there is one.

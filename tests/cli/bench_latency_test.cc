@@ -15,13 +15,13 @@
 namespace weft::cli {
 namespace {
 
-constexpr const char* kModel = " --model " WEFT_TESTS_DIR "/models/data/llama_tied_4h2_bf16";
+constexpr const char *kModel = " --model " WEFT_TESTS_DIR "/models/data/llama_tied_4h2_bf16", *kHybrid = " --model " WEFT_TESTS_DIR "/models/data/qwen35_moe_r2_4h2_bf16";
 
 using Outcome = test::CommandOutcome;
-Outcome RunLatency(const std::string& arguments) {
+Outcome RunLatency(const std::string& arguments, const char* model = kModel) {
   CLI::App app;
   const Command run = AddBenchLatency(app);
-  app.parse(arguments + kModel);
+  app.parse(arguments + model);
   return test::OutcomeOf(run);
 }
 
@@ -43,6 +43,26 @@ TEST(BenchLatency, TellsEachBucketAsJson) {
     EXPECT_FALSE(rows[i].Find("trace")->Find("ops")->as_array().empty());
   }
   EXPECT_NE(json->Find("limits_after"), nullptr);
+}
+
+// A step that verifies k drafts has 1 + k rows of a sequence, all with logits; a model with a draft head drafts behind it.
+TEST(BenchLatency, VerifiesAndDrafts) {
+  for (const bool head : {true, false}) {
+    const Outcome o = RunLatency("--json --threads 1 --prefill 0 --batch 2 --depth 3 --drafts 1,3 --tokens 3 --max-model-len 128", head ? kHybrid : kModel);
+    ASSERT_EQ(o.code, 0) << o.err;
+    const auto json = ParseJson(o.out);
+    ASSERT_TRUE(json.ok()) << o.out;
+    std::map<std::string, const Json*> rows;
+    for (const Json& row : json->Find("rows")->as_array()) rows[row.Find("bucket")->as_string()] = &row;
+    ASSERT_EQ(rows.size(), head ? 5u : 3u);
+    const auto bytes = [&](const char* name) { return rows.at(name)->Find("work")->Find("bytes")->as_double(); };
+    EXPECT_EQ(rows.at("verify:2x4")->Find("rows")->as_int(), 4);
+    EXPECT_GE(bytes("verify:2x4"), bytes("decode:2"));
+    if (!head) continue;
+    EXPECT_GT(bytes("draft:2x3"), 2 * bytes("draft:2x1")) << "two more passes over the head's weights";
+    EXPECT_LT(bytes("draft:2x1"), bytes("decode:2"));
+    EXPECT_FALSE(rows.at("draft:2x3")->Find("trace")->Find("ops")->as_array().empty());
+  }
 }
 
 TEST(BenchLatency, PrintsATableAndWhereTheTimeGoes) {
