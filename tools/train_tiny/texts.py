@@ -105,7 +105,8 @@ def python():
     root = pathlib.Path("/usr/share/doc/python3.11/html/_sources")
     for path in sorted(p for part in ("tutorial", "library", "howto", "faq", "reference") for p in (root / part).rglob("*.txt")):
         text = path.read_text(errors="replace")
-        text = re.sub(r"^\.\. (?:\w*index|module|moduleauthor|sectionauthor|_|highlight|testsetup|currentmodule|include).*\n(?:[ \t]+.*\n|\n(?=[ \t]))*", "", text, flags=re.M)
+        text = re.sub(r"^\.\. (?:\w*index|module|moduleauthor|sectionauthor|_|highlight|testsetup|currentmodule|include).*\n"
+                      r"(?:[ \t]+.*\n|\n(?=[ \t]))*", "", text, flags=re.M)
         text = re.sub(r"^\.\. [A-Za-z*<].*(?<!:)\n(?:[ \t]+\S.*\n)*", lambda m: m[0] if "::" in m[0] else "", text, flags=re.M)
         text = re.sub(r":[a-z:+-]+:`[~!]?([^`<]*?)(?: <[^`]*>)?`", r"\1", text)
         text = re.sub(r"``([^`]*)``", r"\1", text)
