@@ -470,7 +470,7 @@ std::vector<std::string> TinyModels() {
 }
 INSTANTIATE_TEST_SUITE_P(Tiny, OneAnswer, ::testing::ValuesIn(TinyModels()),
                          [](const auto& info) {
-                           return std::filesystem::path(info.param).filename().string();
+                           return info.param == kTrained ? "trained" : std::filesystem::path(info.param).filename().string();
                          });
 
 std::vector<std::string> RealModels() {
