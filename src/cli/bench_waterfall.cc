@@ -55,16 +55,16 @@ class Runs {
     if (!on.contains("chain_steps")) config.each_rows_max = 0;
     config.compile.interleave = on.contains("interleave_lanes");
     auto self = std::unique_ptr<Runs>(new Runs);
-    self->log_ = log;
-    WEFT_ASSIGN_OR_RETURN(self->engine_config_, EngineConfigOf(f.model, {}));
+    WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, {}));
     if (!on.contains(kSpeculation)) {
-      self->engine_config_.speculation = {};
+      engine_config.speculation = {};
       config.draft_tokens = 0;
       config.draft_head = false;
     }
-    self->engine_config_.enable_prefix_caching = false;
+    engine_config.enable_prefix_caching = false;
     WEFT_ASSIGN_OR_RETURN(self->executor_, MakeExecutor(model, std::move(config), log));
     WEFT_RETURN_IF_ERROR(self->executor_->PinCaller());
+    WEFT_ASSIGN_OR_RETURN(self->engine_, engine::Engine::Create(std::move(engine_config), self->executor_.get(), &self->clock_, log));
     return self;
   }
 
@@ -72,15 +72,14 @@ class Runs {
 
   // All prompts at once, to their ends.
   Result<RequestTimes> Run(const std::vector<std::vector<int32_t>>& prompts, int output_len) {
-    const SteadyClock clock;
-    WEFT_ASSIGN_OR_RETURN(const auto engine, engine::Engine::Create(engine_config_, executor_.get(), &clock, log_));
+    const engine::MetricsSnapshot before = engine_->Metrics();
     std::vector<std::vector<int64_t>> at(prompts.size());
     Status failed;
     size_t running = prompts.size();
     const int64_t start = SteadyNowNs();
     for (size_t i = 0; i < prompts.size(); ++i) {
       auto request = std::make_unique<engine::Request>();
-      request->id = fmt::format("{}", i);
+      request->id = fmt::format("{}-{}", runs_, i);
       request->prompt = prompts[i];
       request->sampling = {.temperature = 0, .max_tokens = output_len, .ignore_eos = true};
       request->sink = [&, i](const engine::TokenEvent& event) {
@@ -89,9 +88,10 @@ class Runs {
         --running;
         if (!event.error.ok()) failed = event.error;
       };
-      WEFT_RETURN_IF_ERROR(engine->Submit(std::move(request)));
+      WEFT_RETURN_IF_ERROR(engine_->Submit(std::move(request)));
     }
-    while (running > 0) engine->Step();
+    while (running > 0) engine_->Step();
+    ++runs_;
     WEFT_RETURN_IF_ERROR(failed);
     RequestTimes out;
     std::vector<double> gaps;
@@ -103,16 +103,17 @@ class Runs {
       for (size_t j = 1; j < times.size(); ++j) gaps.push_back(static_cast<double>(times[j] - times[j - 1]) / 1e6);
     }
     out.tpot_p99_ms = QuantileOf(std::move(gaps), 0.99);
-    const engine::MetricsSnapshot metrics = engine->Metrics();
-    out.tokens_per_step = static_cast<double>(metrics.generation_tokens) / static_cast<double>(metrics.steps * prompts.size());
+    const engine::MetricsSnapshot after = engine_->Metrics();
+    out.tokens_per_step = static_cast<double>(after.generation_tokens - before.generation_tokens) / static_cast<double>((after.steps - before.steps) * prompts.size());
     return out;
   }
 
  private:
   Runs() = default;
-  LogSink* log_ = nullptr;
-  engine::EngineConfig engine_config_;
+  const SteadyClock clock_;
   std::unique_ptr<plan::Executor> executor_;
+  std::unique_ptr<engine::Engine> engine_;  // kept, as a server's is: what it has learnt of drafts stays
+  int runs_ = 0;
 };
 
 class WaterfallBench {

@@ -123,6 +123,10 @@ class ModelInstance {
   }
   const std::string& bodies_target() const { return bodies_[0].plan.target; }
   const std::vector<BoundPlan>& bodies() const { return bodies_; }
+  // Of everything that may run.
+  void VisitPlans(const std::function<void(const plan::Plan&)>& visit) const {
+    ForEachPlan(*this, [&](const BoundPlan& bound) { visit(bound.plan); });
+  }
   std::vector<plan::SchedulePart> schedules() const;
   int64_t weight_bytes() const { return weights_->bytes(); }
   int64_t kv_bytes() const;

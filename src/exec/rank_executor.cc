@@ -369,10 +369,16 @@ Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkp
   return std::unique_ptr<plan::Executor>(new ReferenceExecutor(std::move(instance)));
 }
 
-Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, bool head, int32_t rows) {
-  WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Plan(checkpoint, config));
-  BoundPlan& bound = head ? instance->head(rows, HeadMode::kGreedy, false) : instance->body(rows);
-  return std::move(bound.plan);
+Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, PlanKind kind, int32_t rows) {
+  WEFT_ASSIGN_OR_RETURN(const auto instance, ModelInstance::Plan(checkpoint, config));
+  switch (kind) {
+    case PlanKind::kHead: return instance->head_plan(rows, HeadMode::kGreedy, false);
+    case PlanKind::kDraft: return instance->draft_plan(true, rows);
+    case PlanKind::kNextDraft: return instance->draft_plan(false, rows);
+    case PlanKind::kDraftHead: return instance->draft_head_plan(rows, HeadMode::kGreedy);
+    case PlanKind::kBody: break;
+  }
+  return instance->body_plan(rows);
 }
 
 Status FollowRankZero(plan::Executor& executor) {

@@ -25,8 +25,10 @@ Status FollowRankZero(plan::Executor& executor);
 // On rank 0 before it leaves; nothing where all ranks are here.
 Status EndFollowers(plan::Executor& executor);
 
-// The plan that would run, without loading a weight.
-Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, bool head, int32_t rows);
+// Body and head of a step; of a draft step behind it, of one behind another, and of either's head.
+enum class PlanKind : uint8_t { kBody, kHead, kDraft, kNextDraft, kDraftHead };
+// The plan that would run, without loading a weight. REQUIRES: config.draft_head for plans of drafts.
+Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, PlanKind kind, int32_t rows);
 
 // From the next step on every step of a rank executor's plans is written down; nullptr: no longer.
 // It costs two clock readings a step. The trace lives as long as it is set.

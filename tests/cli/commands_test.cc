@@ -190,6 +190,18 @@ TEST(Explain, PrintsTheSchedulesAndWithAModelItsBuckets) {
   EXPECT_NE(wrong.err.find("--tensor-parallel-size 1"), std::string::npos) << wrong.err;
 }
 
+TEST(Explain, ADraftHeadHasPlansOfItsOwn) {
+  const std::string hybrid = WEFT_TESTS_DIR "/models/data/qwen35_moe_r2_4h2_bf16";
+  for (const char* bucket : {"draft:8", "next_draft:2", "draft_head:2"}) {
+    const Outcome outcome = Do(AddExplain, {"--model", hybrid, "--bucket", bucket});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out.find("concat") != std::string::npos, std::string_view(bucket) != "draft_head:2") << outcome.out;
+  }
+  const Outcome none = Do(AddExplain, {"--model", kModel, "--bucket", "draft:8"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.err.find("there is no draft head (mtp)"), std::string::npos) << none.err;
+}
+
 TEST(Explain, ABadBucketIsNamedWithWhatThereIs) {
   for (const char* bucket : {"decode", "decode:0", "decode:x", "verify:4", "decode:999999", ""}) {
     const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", bucket});

@@ -36,7 +36,7 @@ plan::Plan PlanOf(const io::Checkpoint& checkpoint, int ranks, const plan::Sched
   config.schedule = schedule;
   config.schedule.sp_min_tokens = config.schedule.fc1_min_tokens = 1;
   if (!method.empty()) config.impl["all_reduce"] = method;
-  auto plan = exec::ExplainPlan(checkpoint, config, false, rows);
+  auto plan = exec::ExplainPlan(checkpoint, config, exec::PlanKind::kBody, rows);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return plan.ok() ? std::move(plan).value() : plan::Plan{};
 }

@@ -19,7 +19,7 @@ plan::Plan TinyPlan(int ranks, int32_t rows, plan::Schedule schedule = plan::Sch
   config.threads = ranks;
   config.schedule.schedule = schedule;
   config.schedule.sp_min_tokens = config.schedule.fc1_min_tokens = 1;
-  auto plan = exec::ExplainPlan(**checkpoint, config, false, rows);
+  auto plan = exec::ExplainPlan(**checkpoint, config, exec::PlanKind::kBody, rows);
   WEFT_CHECK(plan.ok(), "{}", plan.status().message());
   return std::move(plan).value();
 }

@@ -83,6 +83,72 @@ TEST(EngineSpeculation, RandomAnswersAreThoseWithoutDraftsToo) {
   EXPECT_GT(accepted, 50u);
 }
 
+// What one verify step tells each of some requests: drafts of each, and what their rows sample, the last being
+// the row behind all drafts.
+std::vector<Ids> Verified(const std::vector<Ids>& drafts, const std::vector<Ids>& sampled) {
+  HarnessConfig c = Speculating(3);
+  Harness h(c);
+  // All have the same number of drafts at hand; some get fewer. Ids of requests are their places.
+  int phase = 0;
+  std::vector<size_t> drafted(drafts.size(), 0);
+  h.executor->after_draft = [&](size_t head, SampleOut* out) {
+    // The heads of a draft step are those of the requests that still want one, in order.
+    std::vector<size_t> wanting;
+    for (size_t r = 0; r < drafts.size(); ++r) {
+      if (drafted[r] == static_cast<size_t>(phase)) wanting.push_back(r);
+    }
+    if (head >= wanting.size() || drafted[wanting[head]] >= drafts[wanting[head]].size()) {
+      out->has_nan = 1;  // no guess
+    } else {
+      out->id = drafts[wanting[head]][drafted[wanting[head]]];
+    }
+    if (head + 1 == wanting.size()) {
+      for (const size_t w : wanting) drafted[w] += drafted[w] < drafts[w].size() ? 1 : 100;
+      ++phase;
+    }
+  };
+  h.executor->after_row = [&](const plan::StepInputs& in, size_t head, SampleOut* out) {
+    if (in.segments.front().position_begin == 0) return;  // the prompts
+    size_t row = head;
+    for (size_t r = 0; r < sampled.size(); ++r) {
+      if (row < sampled[r].size()) {
+        out->id = sampled[r][row];
+        return;
+      }
+      row -= sampled[r].size();
+    }
+  };
+  for (size_t r = 0; r < drafts.size(); ++r) EXPECT_TRUE(h.Submit(std::to_string(r), {static_cast<int32_t>(r) + 1, 2}, Greedy(40)).ok());
+  h.engine->Step();
+  h.engine->Step();
+  std::vector<Ids> told;
+  for (size_t r = 0; r < drafts.size(); ++r) {
+    const Ids& ids = h.stories[std::to_string(r)].ids;
+    told.emplace_back(ids.begin() + 1, ids.end());  // behind the prompt's token
+  }
+  h.engine->Stop(/*drain=*/false);
+  h.Drain();
+  return told;
+}
+
+// Rows of spec/engine 5.A: the first mismatch still tells what was sampled there, and the last row is a token more.
+TEST(EngineSpeculation, AcceptanceRows) {
+  struct Row {
+    const char* name;
+    std::vector<Ids> drafts, sampled, told;
+  };
+  for (const Row& row : {
+           Row{"T1 perfect match", {{1, 2, 3}}, {{1, 2, 3, 4}}, {{1, 2, 3, 4}}},
+           Row{"T2 early mismatch", {{1, 2, 3}}, {{1, 5, 3, 4}}, {{1, 5}}},
+           Row{"T4 one draft", {{1}}, {{1, 2}}, {{1, 2}}},
+           Row{"T4 no draft", {{}}, {{5}}, {{5}}},
+           Row{"T5 mismatches at different rows", {{1, 2, 3}, {4, 5, 6}}, {{1, 2, 7, 9}, {4, 8, 6, 9}}, {{1, 2, 7}, {4, 8}}},
+           Row{"first draft wrong", {{1, 2, 3}}, {{7, 2, 3, 4}}, {{7}}},
+       }) {
+    EXPECT_EQ(Verified(row.drafts, row.sampled), row.told) << row.name;
+  }
+}
+
 // T16 of spec/engine 5.A: rate 1 takes all drafts and one more token, rate 0 one token a step.
 TEST(EngineSpeculation, SyntheticRatesDecideHowManyStepsThereAre) {
   for (const double rate : {0.0, 1.0}) {

@@ -11,7 +11,7 @@ namespace {
 
 plan::Plan PlanOf(const ExecConfig& config, int32_t rows) {
   const auto checkpoint = support::OpenCheckpoint(WEFT_TESTS_DIR "/models/data/llama_8h8_llama3_bf16");
-  auto plan = ExplainPlan(*checkpoint, config, false, rows);
+  auto plan = ExplainPlan(*checkpoint, config, PlanKind::kBody, rows);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return plan.ok() ? std::move(plan).value() : plan::Plan{};
 }

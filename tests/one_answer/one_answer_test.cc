@@ -194,7 +194,7 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
                                  model.greedy));
   };
   const auto fingerprint = [&](const ExecConfig& config) {
-    auto plan = exec::ExplainPlan(*model.checkpoint, config, false, 8);
+    auto plan = exec::ExplainPlan(*model.checkpoint, config, exec::PlanKind::kBody, 8);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
     return plan.ok() ? plan->fingerprint : 0;
   };
@@ -221,7 +221,7 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
     for (const char* method : {"direct", "two_shot", "halving"}) {
       config = planned;
       config.impl["all_reduce"] = method;
-      auto plan = exec::ExplainPlan(*model.checkpoint, config, false, 8);
+      auto plan = exec::ExplainPlan(*model.checkpoint, config, exec::PlanKind::kBody, 8);
       if (!plan.ok()) {  // its tree does not fit these leaves, and it says so
         EXPECT_EQ(method, std::string("halving"));
         EXPECT_NE(plan.status().message().find("halving: "), std::string::npos);
@@ -232,7 +232,7 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
     config = planned;
     config.schedule = ScheduleCell{plan::Schedule::kSp}.Config();
     config.impl["reduce_scatter"] = "halving";
-    if (ranks > 1 && exec::ExplainPlan(*model.checkpoint, config, false, 8).ok()) check("reduce_scatter:halving", config, ranks);
+    if (ranks > 1 && exec::ExplainPlan(*model.checkpoint, config, exec::PlanKind::kBody, 8).ok()) check("reduce_scatter:halving", config, ranks);
     config = planned;
     config.schedule = ScheduleCell{plan::Schedule::kFc1Fc2, 1}.Config();
     config.threads = 2 * ranks;
