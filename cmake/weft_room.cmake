@@ -1,6 +1,6 @@
-# weft_room(<name> [DEPS room...])
+# weft_room(<name> [COLD] [DEPS room...])
 # The library weft_<name> of src/<name>/**.cc and the test program weft_<name>_test of
-# tests/<name>/**_test.cc. A room without sources is header-only.
+# tests/<name>/**_test.cc. A room without sources is header-only. COLD: no loop of it is ever hot, so it is built at -O1.
 #
 # Files named *_avx512.cc or *_amx.cc get that instruction set; nothing else does. Such a file exports its
 # table entry alone (tools/tidy.py counts the weak symbols), so the flags cannot leak.
@@ -10,7 +10,7 @@ set(WEFT_AVX512_FLAGS
   CACHE INTERNAL "")
 
 function(weft_room name)
-  cmake_parse_arguments(ROOM "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD" "" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   if(NOT WEFT_MPI)
@@ -31,6 +31,9 @@ function(weft_room name)
     set(scope INTERFACE)
   endif()
   target_link_libraries(weft_${name} ${scope} weft_options fmt::fmt Threads::Threads)
+  if(ROOM_COLD)
+    target_compile_options(weft_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   foreach(dep IN LISTS ROOM_DEPS)
     target_link_libraries(weft_${name} ${scope} weft_${dep})
   endforeach()
@@ -54,6 +57,8 @@ function(weft_test_program name)
   file(GLOB_RECURSE avx512 CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_avx512.cc)
   set_source_files_properties(${avx512} PROPERTIES COMPILE_OPTIONS "${WEFT_AVX512_FLAGS}")
   add_executable(weft_${name}_test ${tests} ${avx512})
+  # What is tested stands in the libraries, at their own level; the tests themselves take a third less time to build so.
+  target_compile_options(weft_${name}_test PRIVATE $<$<CONFIG:Release>:-O1 -g0>)
   # They hold AVX-512 sources over emulated instructions, all of it unrolled: minutes at -O3, one at
   # -O1, and what they compare is small.
   foreach(test IN LISTS tests)
