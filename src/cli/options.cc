@@ -22,6 +22,36 @@ Result<std::pair<std::string, std::string>> NameValue(const std::string& text, s
   return std::make_pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
+// Flags of vLLM's launch lines that mean nothing here; each that is given says so in one line.
+struct IdleFlag {
+  const char *name, *takes, *why;  // takes: "" for a flag without a value
+};
+constexpr IdleFlag kIdleFlags[] = {
+    {"--quantization,-q", "NAME", "weights are in the formats that their file says"},
+    {"--load-format", "NAME", "the format is the file's"},
+    {"--tokenizer-mode", "NAME", "there is one"},
+    {"--gpu-memory-utilization", "SHARE", "--kv-cache-memory-bytes and --max-num-seqs say what is set aside"},
+    {"--swap-space", "GIB", "preempted requests are computed again"},
+    {"--distributed-executor-backend", "NAME", "ranks are threads, or processes under mpirun"},
+    {"--trust-remote-code", "", "no code of a model is ever run"},
+    {"--async-scheduling", "", "a step is committed before the next is made"},
+    {"--disable-log-stats", "", "statistics are metrics, and cost nothing"},
+    {"--disable-log-requests", "", "requests are not logged"},
+};
+
+void AddIdleFlags(CLI::App& app, ModelFlags* f) {
+  for (const IdleFlag& idle : kIdleFlags) {
+    const std::string name(idle.name, std::min(std::string_view(idle.name).find(','), std::string_view(idle.name).size()));
+    const auto note = [f, name, why = std::string(idle.why)] { f->idle.emplace_back(name, why); };
+    const char* group = "Of vLLM, without effect";
+    if (*idle.takes == '\0') {
+      app.add_flag_callback(idle.name, note, idle.why)->group(group);
+    } else {
+      app.add_option_function<std::string>(idle.name, [note](const std::string&) { note(); }, idle.why)->type_name(idle.takes)->group(group);
+    }
+  }
+}
+
 }  // namespace
 
 void AddModelFlags(CLI::App& app, ModelFlags* f) {
@@ -64,6 +94,7 @@ void AddModelFlags(CLI::App& app, ModelFlags* f) {
 }
 
 void AddEngineFlags(CLI::App& app, ModelFlags* f) {
+  AddIdleFlags(app, f);
   AddSpeculationFlags(app, &f->speculation);
   const char* group = "Batching and KV cache";
   app.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", f->enable_prefix_caching, "share KV blocks of equal prefixes [on]")->group(group);
@@ -136,6 +167,8 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   if (f.enforce_eager) config.each_rows_max = 0;
   if (!(f.wait_timeout_s > 0 && f.wait_timeout_s <= 86400)) return Status::Invalid("--wait-timeout {} must be above 0 and at most 86400 seconds", f.wait_timeout_s);
   config.wait_timeout_ns = static_cast<int64_t>(f.wait_timeout_s * 1e9);
+  WEFT_ASSIGN_OR_RETURN(const ScheduleChoice choice, ChooseSchedule(f.schedule, config.ranks, graph::AllPasses()));
+  config.compile.interleave = choice.interleave.value_or(true);  // --opt goes over it
   for (const std::string& text : f.opt) {
     WEFT_ASSIGN_OR_RETURN(const auto pair, NameValue(text, "--opt"));
     std::string names = "chain_steps, interleave_lanes";
@@ -154,10 +187,10 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
     if (pair.first == "chain_steps" && value == graph::Switch::kOff) config.each_rows_max = 0;
     if (pair.first == "interleave_lanes") config.compile.interleave = value != graph::Switch::kOff;
   }
-  WEFT_ASSIGN_OR_RETURN(const ScheduleChoice choice, ChooseSchedule(f.schedule, config.ranks, graph::AllPasses()));
   config.schedule = choice.config;
   config.compile.switches.insert(choice.switches.begin(), choice.switches.end());  // --opt goes before them
   for (const Notice& notice : choice.notices) log->Write(notice.level, notice.text);
+  for (const auto& [flag, why] : f.idle) log->Warning("{}: taken, without effect here: {}", flag, why);
   if (!f.enable_expert_parallel) {
     log->Warning("--no-enable-expert-parallel changes nothing: no expert is cut over ranks, each is whole on the rank that has it");
   }

@@ -33,6 +33,7 @@ struct ModelFlags {
   int tensor_parallel_size = 1;
   int threads = 0;
   bool enable_expert_parallel = true;
+  std::vector<std::pair<std::string, std::string>> idle;  // vLLM's flags that change nothing here, and why
   ScheduleFlags schedule;
   SpeculationFlags speculation;
   std::string max_model_len = "auto";  // also "32k", "32K"

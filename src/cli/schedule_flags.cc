@@ -40,6 +40,7 @@ class Chooser {
     WEFT_RETURN_IF_ERROR(CheckRanks());
     ChooseThresholds();
     WishFusion(passes);
+    if (upstream_.overlap_shared_expert) choice_.interleave = upstream_.overlap_shared_expert->value;
     return std::move(choice_);
   }
 

@@ -44,6 +44,7 @@ struct ScheduleChoice {
       thresholds;  // those that were named; SetThresholds() fits the rest to a model
   std::map<std::string, graph::Switch, std::less<>>
       switches;  // of passes that upstream's words wish for
+  std::optional<bool> interleave;  // multistream_overlap_shared_expert: lanes, as --opt interleave_lanes
   std::vector<Notice> notices;
 };
 

@@ -242,7 +242,8 @@ Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out
   WEFT_ASSIGN_OR_RETURN(const Json json, ReadObject(words, kAdditional));
   constexpr std::string_view kRead[] = {
       "enable_flashcomm1", "enable_flashcomm2_parallel_size", "flashcomm2_parallel_size",
-      "layer_sharding",    "enable_matmul_allreduce",         "finegrained_tp_config"};
+      "layer_sharding",    "enable_matmul_allreduce",         "finegrained_tp_config",
+      "multistream_overlap_shared_expert"};
   constexpr std::string_view kFinegrainedRead[] = {"oproj_tensor_parallel_size"};
   std::vector<std::string> idle;
   WEFT_RETURN_IF_ERROR(
@@ -262,6 +263,7 @@ Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out
   }
   if (documented) out->flashcomm2_parallel_size = documented;
   WEFT_RETURN_IF_ERROR(ReadLayerSharding(fields, out));
+  WEFT_RETURN_IF_ERROR(ReadBool(fields, "multistream_overlap_shared_expert", &out->overlap_shared_expert));
   std::optional<Asked<bool>> fuse;
   WEFT_RETURN_IF_ERROR(ReadBool(fields, "enable_matmul_allreduce", &fuse));
   if (fuse) out->matmul_all_reduce.push_back(*fuse);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cli/arguments.h"
+
 namespace weft::cli {
 namespace {
 
@@ -34,6 +36,38 @@ TEST(ExecConfig, DefaultsAreAccepted) {
   EXPECT_EQ(config->kv_bytes, 0);
   EXPECT_TRUE(config->int8_activations);
   EXPECT_EQ(config->model_dtype, DType::kBF16);
+}
+
+// The launch line of vllm-ascend's page on Qwen3.6-35B-A3B, with speculation as its other pages write it.
+TEST(ExecConfig, AnAscendLaunchLineIsTakenAsItIs) {
+  const char* argv[] = {"weft", "-tp", "2", "--enable-expert-parallel", "--quantization", "ascend", "--max-num-seqs", "128", "--max-model-len", "262144",
+                        "--max-num-batched-tokens", "16384", "--trust-remote-code", "--gpu-memory-utilization", "0.9", "--async-scheduling",
+                        "--compilation-config", R"({"cudagraph_mode":"FULL_DECODE_ONLY","cudagraph_capture_sizes":[5,20,40]})", "--additional-config",
+                        R"({"enable_cpu_binding":true,"multistream_overlap_shared_expert":true})", "-sc", R"({"method":"qwen3_5_mtp","num_speculative_tokens":4})"};
+  std::vector<std::string> arguments = Normalise(std::size(argv), argv);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  CLI::App app;
+  ModelFlags f;
+  AddModelFlags(app, &f);
+  AddEngineFlags(app, &f);
+  ASSERT_NO_THROW(app.parse(arguments));
+  const auto config = ExecConfigOf(f, &log);
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->ranks, 2);
+  EXPECT_EQ(config->draft_tokens, 4);
+  EXPECT_TRUE(config->draft_head);
+  EXPECT_TRUE(config->compile.interleave);
+  std::vector<std::string> idle;
+  for (const auto& [flag, why] : f.idle) idle.push_back(flag);
+  EXPECT_EQ(idle, (std::vector<std::string>{"--quantization", "--gpu-memory-utilization", "--trust-remote-code", "--async-scheduling"}));
+}
+
+TEST(ExecConfig, LanesGoByTheWordsOfEither) {
+  ModelFlags f;
+  f.schedule.upstream.additional_config = {R"({"multistream_overlap_shared_expert":false})"};
+  EXPECT_FALSE(ExecConfigOf(f, &log)->compile.interleave);
+  f.opt = {"interleave_lanes=on"};
+  EXPECT_TRUE(ExecConfigOf(f, &log)->compile.interleave) << "--opt goes over it";
 }
 
 TEST(ExecConfig, FlagsArriveInIt) {

@@ -105,11 +105,29 @@ TEST(Graphs, OfTheTinyModelsAreTheOnesUnderReview) {
       if (is_first) layers += LayerText(body, layer);
       EXPECT_TRUE(LayerText(body, layer) == LayerText(body, alike->second)) << name << ": layers " << alike->second << " and " << layer << " are alike";
     }
+    std::string drafts;
+    for (const graph::Graph& draft : support::DraftsOf(*checkpoint)) drafts += Print(draft);
+    if (!drafts.empty()) drafts += Print(support::HeadOf(*checkpoint, {.normed = true}));
     support::ExpectGolden(
         fmt::format("models/graphs/{}.txt", name),
         FrontText(body) + layers + Print(support::HeadOf(*checkpoint)) +
-            Print(support::HeadOf(*checkpoint, {.sample = true, .hash_logits = true})));
+            Print(support::HeadOf(*checkpoint, {.sample = true, .hash_logits = true})) + drafts);
   }
+}
+
+TEST(Graphs, OfDraftHeadsAreLawfulAndDifferInWhatTheyRead) {
+  int heads = 0;
+  for (const std::string& name : TinyModels()) {
+    const std::unique_ptr<io::Checkpoint> checkpoint = support::OpenTiny(name);
+    const std::vector<graph::Graph> drafts = support::DraftsOf(*checkpoint);
+    if (drafts.empty()) continue;
+    ++heads;
+    for (const graph::Graph& draft : drafts) EXPECT_TRUE(Verify(draft).ok()) << Verify(draft).message();
+    // Behind the body the model's last norm comes first.
+    EXPECT_EQ(drafts[0].nodes.size(), drafts[1].nodes.size() + 1);
+    EXPECT_EQ(support::BodyOf(*checkpoint).model, checkpoint->config().family + ".body");
+  }
+  EXPECT_EQ(heads, 2);
 }
 
 TEST(Graphs, AreLawfulInWordsOfIntention) {

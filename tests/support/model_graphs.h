@@ -29,6 +29,19 @@ inline graph::Graph HeadOf(const io::Checkpoint& checkpoint, const models::HeadO
   return std::move(graph).value();
 }
 
+// The draft head's graphs, behind the body and behind itself; none if there is no head.
+inline std::vector<graph::Graph> DraftsOf(const io::Checkpoint& checkpoint) {
+  std::vector<graph::Graph> drafts;
+  const models::Model& model = ModelOf(checkpoint);
+  if (model.build_draft == nullptr || !models::HasDraftHead(checkpoint)) return drafts;
+  for (const models::DraftInput from : {models::DraftInput::kBody, models::DraftInput::kDraft}) {
+    auto graph = model.build_draft(checkpoint, {}, from);
+    WEFT_CHECK(graph.ok(), "{}", graph.status().message());
+    drafts.push_back(std::move(graph).value());
+  }
+  return drafts;
+}
+
 // Why a model does not take a checkpoint: what its graphs miss, then what they do not read; "" if
 // it takes it.
 inline std::string Refusal(const io::Checkpoint& checkpoint) {
