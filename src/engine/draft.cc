@@ -28,7 +28,9 @@ Status EngineImpl::Draft() {
   WEFT_RETURN_IF_ERROR(Guess());
   if (faults_.tamper == nullptr) return Status::Ok();
   for (const DraftPart& part : parts_) {
+    // Also where nothing was guessed: the test makes the guesses.
     Sequence* s = part.sequence;
+    s->drafts.resize(static_cast<size_t>(DraftsFor(*s, static_cast<int32_t>(parts_.size()))));
     if (!s->drafts.empty()) faults_.tamper(s->request->id, s->outputs(), &s->drafts);
   }
   return Status::Ok();
