@@ -90,6 +90,7 @@ class Latency {
     const int positions_max = executor_->limits().positions_max;
     const int steps = kWarmSteps + f_.tokens + kTracedSteps;
     if (batch < 1) return Status::Invalid("--batch {}: at least 1", batch);
+    WEFT_RETURN_IF_ERROR(CheckRows(batch, 1));
     if (depth < 0) return Status::Invalid("--depth {}: at least 0", depth);
     if (depth + steps > positions_max) {
       return Status::Invalid("--depth {} + {} steps: at most {} positions (--max-model-len)", depth, steps, positions_max);
@@ -105,6 +106,7 @@ class Latency {
   Result<std::vector<Row>> Speculate(int batch, int depth, int drafts) {
     const plan::ExecutorLimits& limits = executor_->limits();
     const int rows = 1 + drafts, steps = kWarmSteps + f_.tokens + kTracedSteps;
+    WEFT_RETURN_IF_ERROR(CheckRows(batch, rows));
     if (depth + (steps + 1) * rows + drafts > limits.positions_max) {
       return Status::Invalid("--depth {} + {} steps of {} rows: at most {} positions (--max-model-len)", depth, steps, rows, limits.positions_max);
     }
@@ -128,6 +130,12 @@ class Latency {
 
  private:
   static constexpr int kWarmSteps = 4;
+
+  Status CheckRows(int batch, int rows) const {
+    const int64_t all = int64_t{batch} * rows;
+    if (all <= executor_->limits().tokens_max) return Status::Ok();
+    return Status::Invalid("--batch {} of {} row{} each: at most {} tokens a step (--max-num-batched-tokens)", batch, rows, rows == 1 ? "" : "s", executor_->limits().tokens_max);
+  }
 
   // Tokens before `depth`.
   Status Fill(Stepper& stepper, int batch, int depth) const {

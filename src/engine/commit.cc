@@ -50,7 +50,7 @@ bool EngineImpl::CommitSequence(Sequence* s, size_t head, int64_t now_ns) {
   s->replay = accepted + (faults_.accepted_off_by_one && accepted < drafts ? 1 : 0);
   s->drafts.clear();
   if (drafts > 0) CountDrafts(drafts, accepted);
-  if (s->outputs() > 0 && length < s->length()) {
+  if (length < s->length()) {
     if (s->last_token_ns != 0) {
       live_.inter_token_latency_s.Observe(static_cast<double>(now_ns - s->last_token_ns) / kNsPerSecond);
     }
@@ -59,8 +59,8 @@ bool EngineImpl::CommitSequence(Sequence* s, size_t head, int64_t now_ns) {
   return true;
 }
 
-void EngineImpl::Settle(std::span<const DraftPart> parts, int64_t now_ns) {
-  for (const DraftPart& part : parts) {
+void EngineImpl::Settle(int64_t now_ns) {
+  for (const DraftPart& part : parts_) {
     Sequence* s = part.sequence;
     cache_.Publish(s->tokens, s->computed, s->request->cache_salt, &s->kv);
     if (scheduler_.KeepsStateAt(*s, s->computed)) {

@@ -13,36 +13,35 @@ constexpr int32_t kProbeTokens = 32;
 
 }  // namespace
 
-bool EngineImpl::FollowsWithDrafts(const Sequence& s, int32_t decoding) const {
-  return pace_.Pays(decoding) || (s.number % kProbeEvery == 0 && s.outputs() < kProbeTokens);
+bool EngineImpl::FollowsWithDrafts(const Sequence& s, const Pace::Choice& pace) const {
+  return pace.pays() || (s.number % kProbeEvery == 0 && s.outputs() < kProbeTokens);
 }
 
-int32_t EngineImpl::DraftsFor(const Sequence& s, int32_t decoding) const {
-  if (s.ended != FinishReason::kNone || s.length() - s.computed != 1) return 0;
-  const int32_t count = pace_.Pays(decoding) ? pace_.Drafts(decoding) : FollowsWithDrafts(s, decoding) ? 1 : 0;
+int32_t EngineImpl::DraftsFor(const Sequence& s, const Pace::Choice& pace) const {
+  if (s.ended != FinishReason::kNone || !s.decodes()) return 0;
+  const int32_t count = pace.pays() ? pace.drafts : FollowsWithDrafts(s, pace) ? 1 : 0;
   // The last token that may come needs no draft: the step samples it anyhow.
   return std::clamp(s.tokens_max - s.length() - 1, 0, count);
 }
 
 Status EngineImpl::Draft() {
-  WEFT_RETURN_IF_ERROR(Guess());
+  const auto decoding = std::count_if(parts_.begin(), parts_.end(), [](const DraftPart& part) { return part.sequence->decodes(); });
+  const Pace::Choice pace = pace_.Choose(static_cast<int32_t>(decoding));
+  WEFT_RETURN_IF_ERROR(Guess(pace));
   if (faults_.tamper == nullptr) return Status::Ok();
   for (const DraftPart& part : parts_) {
     // Also where nothing was guessed: the test makes the guesses.
     Sequence* s = part.sequence;
-    s->drafts.resize(static_cast<size_t>(DraftsFor(*s, static_cast<int32_t>(parts_.size()))));
+    s->drafts.resize(static_cast<size_t>(DraftsFor(*s, pace)));
     if (!s->drafts.empty()) faults_.tamper(s->request->id, s->outputs(), &s->drafts);
   }
   return Status::Ok();
 }
 
-Status EngineImpl::Guess() {
-  const auto decoding = static_cast<int32_t>(std::count_if(parts_.begin(), parts_.end(), [](const DraftPart& part) {
-    return part.sequence->length() - part.sequence->computed == 1;
-  }));
+Status EngineImpl::Guess(const Pace::Choice& pace) {
   drafting_ = parts_;
-  for (DraftPart& part : drafting_) part.wanted = DraftsFor(*part.sequence, decoding);
-  if (config_.speculation.method == SpeculationMethod::kMtp) return DraftByHead(decoding);
+  for (DraftPart& part : drafting_) part.wanted = DraftsFor(*part.sequence, pace);
+  if (config_.speculation.method == SpeculationMethod::kMtp) return DraftByHead(pace);
   for (const DraftPart& part : drafting_) {
     Sequence* s = part.sequence;
     ProposeByLookup(s->tokens, config_.speculation.lookup_min, config_.speculation.lookup_max, part.wanted, &s->drafts);
@@ -50,9 +49,9 @@ Status EngineImpl::Guess() {
   return Status::Ok();
 }
 
-Status EngineImpl::DraftByHead(int32_t decoding) {
+Status EngineImpl::DraftByHead(const Pace::Choice& pace) {
   // Who misses one pass of the head has no use for another.
-  for (const DraftPart& part : drafting_) part.sequence->draft_cache &= FollowsWithDrafts(*part.sequence, decoding);
+  for (const DraftPart& part : drafting_) part.sequence->draft_cache &= FollowsWithDrafts(*part.sequence, pace);
   std::erase_if(drafting_, [](const DraftPart& part) { return !part.sequence->draft_cache; });
   if (drafting_.empty()) return Status::Ok();
   for (DraftPart& part : drafting_) {

@@ -292,7 +292,7 @@ bool EngineImpl::Step() {
       NotePace(step, verified, returned_ns - launched_ns, draft_ns);
       if (!drafted.ok()) FailDraft(drafted, returned_ns);
     }
-    Settle(parts_, returned_ns);
+    Settle(returned_ns);
   } else {
     FailStep(step, status);
   }

@@ -62,8 +62,8 @@ class EngineImpl final : public Engine {
   void Commit(std::span<Sequence* const> step, int64_t now_ns);
   // False if the sequence ended with an error, and is gone.
   bool CommitSequence(Sequence* s, size_t head, int64_t now_ns);
-  // What was computed becomes findable, and who ended leaves.
-  void Settle(std::span<const DraftPart> parts, int64_t now_ns);
+  // Of parts_: what was computed becomes findable, and who ended leaves.
+  void Settle(int64_t now_ns);
   void AddPromptLogprob(Sequence* s, size_t head);
   void AddToken(Sequence* s, int32_t id, size_t head, int64_t now_ns);
   Status CheckRow(const SampleOut& row) const;
@@ -82,11 +82,11 @@ class EngineImpl final : public Engine {
   // draft.cc
   // Drafts for the sequences of parts_, after Commit().
   Status Draft();
-  Status Guess();
-  Status DraftByHead(int32_t decoding);
-  // Whether the draft head computes what the sequence does, where `decoding` of a step decode.
-  bool FollowsWithDrafts(const Sequence& s, int32_t decoding) const;
-  int32_t DraftsFor(const Sequence& s, int32_t decoding) const;
+  Status Guess(const Pace::Choice& pace);
+  Status DraftByHead(const Pace::Choice& pace);
+  // Whether the draft head computes what the sequence does.
+  bool FollowsWithDrafts(const Sequence& s, const Pace::Choice& pace) const;
+  int32_t DraftsFor(const Sequence& s, const Pace::Choice& pace) const;
   // verified: drafts that each of the step's sequences had, all of them decodes; -1: they were not alike.
   void NotePace(std::span<Sequence* const> step, int32_t verified, int64_t step_ns, int64_t draft_ns);
 

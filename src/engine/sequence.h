@@ -56,6 +56,8 @@ struct Sequence {
 
   int32_t length() const { return static_cast<int32_t>(tokens.size()); }
   int32_t outputs() const { return length() - prompt_tokens; }
+  // All but its last token is computed: a step of one row, and of its drafts, brings the next.
+  bool decodes() const { return length() - computed == 1 && outputs() > 0; }
   const SamplingParams& sampling() const { return request->sampling; }
   bool wants_prompt_logprobs() const { return sampling().prompt_logprobs.has_value(); }
   // Head rows from this position on are still wanted, the row at p telling of token p + 1.

@@ -65,6 +65,14 @@ TEST(BenchLatency, VerifiesAndDrafts) {
   }
 }
 
+TEST(BenchLatency, MoreRowsThanAStepHoldsAreAnError) {
+  for (const char* flags : {"--batch 2 --drafts 4 --max-num-batched-tokens 8", "--batch 9 --max-num-batched-tokens 8"}) {
+    const Outcome o = RunLatency(std::string("--threads 1 --prefill 0 --tokens 1 --max-model-len 128 ") + flags);
+    EXPECT_EQ(o.code, 1) << flags;
+    EXPECT_NE(o.err.find("at most 8 tokens a step (--max-num-batched-tokens)"), std::string::npos) << o.err;
+  }
+}
+
 TEST(BenchLatency, PrintsATableAndWhereTheTimeGoes) {
   const Outcome o = RunLatency("--threads 1 --prefill 0 --batch 2 --tokens 2 --by-op --max-model-len 64");
   ASSERT_EQ(o.code, 0) << o.err;

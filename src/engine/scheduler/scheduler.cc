@@ -7,12 +7,6 @@
 #include "base/check.h"
 
 namespace weft::engine {
-namespace {
-
-bool IsDecode(const Sequence& s) { return s.length() - s.computed == 1 && s.outputs() > 0; }
-
-}  // namespace
-
 Scheduler::Scheduler(const SchedulerConfig& config, KvCache* cache, SlotMap* slots)
     : config_(config), cache_(cache), slots_(slots) {
   running_.reserve(config.max_num_seqs);
@@ -95,7 +89,7 @@ bool Scheduler::KeepsStateAt(const Sequence& s, int32_t computed) const {
 void Scheduler::ServeRunning(bool decodes, Budget* budget) {
   order_.clear();
   for (Sequence* s : running_) {
-    if (s->chunk == 0 && IsDecode(*s) == decodes) order_.push_back(s);
+    if (s->chunk == 0 && s->decodes() == decodes) order_.push_back(s);
   }
   // Decodes all get their token whatever the order (max_num_seqs <= budget); prefills do not.
   if (!decodes) {

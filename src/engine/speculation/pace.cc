@@ -47,11 +47,6 @@ Pace::Choice Pace::Choose(int32_t sequences) const {
   return best;
 }
 
-bool Pace::Pays(int32_t sequences) const {
-  const Choice choice = Choose(sequences);
-  return choice.drafts > 0 || !choice.measured;
-}
-
 void Pace::Verified(int32_t drafted, int32_t accepted) {
   // What stands behind a rejected draft was not judged.
   for (int32_t j = 0; j < std::min(drafted, accepted + 1); ++j) {

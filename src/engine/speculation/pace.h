@@ -20,10 +20,16 @@ class Pace {
   // most: num_speculative_tokens. Not automatic: always that many.
   explicit Pace(const SpeculationConfig& config);
 
-  // For each of `sequences` that decode.
+  struct Choice {
+    int32_t drafts = 0;     // for each sequence
+    bool measured = false;  // all costs are known
+    // False where all that was measured speaks against drafting.
+    bool pays() const { return drafts > 0 || !measured; }
+  };
+  // Where `sequences` decode.
+  Choice Choose(int32_t sequences) const;
   int32_t Drafts(int32_t sequences) const { return Choose(sequences).drafts; }
-  // False where all that was measured speaks against drafting.
-  bool Pays(int32_t sequences) const;
+  bool Pays(int32_t sequences) const { return Choose(sequences).pays(); }
   // Of one sequence and step.
   void Verified(int32_t drafted, int32_t accepted);
   // A step in which each of `sequences` had `drafts` verified, and nothing else ran; drafting as many for each.
@@ -42,12 +48,7 @@ class Pace {
   struct Cost {
     Mean step, draft;
   };
-  struct Choice {
-    int32_t drafts = 0;
-    bool measured = false;  // all costs are known
-  };
   static size_t ClassOf(int32_t sequences);
-  Choice Choose(int32_t sequences) const;
 
   const int32_t most_;
   const bool automatic_;

@@ -4,15 +4,6 @@
 
 namespace weft::engine {
 
-std::string_view NameOf(SpeculationMethod method) {
-  switch (method) {
-    case SpeculationMethod::kNone: return "none";
-    case SpeculationMethod::kMtp: return "mtp";
-    case SpeculationMethod::kNgram: return "ngram";
-  }
-  return "";
-}
-
 Status Validate(const SpeculationConfig& c) {
   if (c.method == SpeculationMethod::kNone) return Status::Ok();
   if (c.tokens < 1 || c.tokens > kDraftTokensMax) {

@@ -17,7 +17,6 @@
 namespace weft::engine {
 
 enum class SpeculationMethod : uint8_t { kNone, kMtp, kNgram };
-std::string_view NameOf(SpeculationMethod method);
 
 inline constexpr int32_t kDraftTokensMax = 16;
 
