@@ -45,6 +45,7 @@ class AxisRules {
     if (rule == PlaceRule::kMatmul) return Matmul();
     if (rule == PlaceRule::kChain) return Chain();
     if (rule == PlaceRule::kDispatch || rule == PlaceRule::kExpertMatmul || rule == PlaceRule::kCombine) return Routed();
+    if (rule == PlaceRule::kDispatchRows) return DispatchedRows();
     if (rule == PlaceRule::kEmbed) {
       return std::vector<Placement>(1, OnAxis(0) ? Placement::S(0, Order()) : Placement::R());
     }
@@ -182,6 +183,16 @@ class AxisRules {
       WEFT_RETURN_IF_ERROR(check(node_.in[i], node_.op == Op::kCombine ? Placement::R() : routes));
     }
     return std::vector<Placement>(node_.out.size(), node_.op == Op::kCombine ? Placement::P() : routes);
+  }
+
+  // Rows stand with their owners, and everybody knows where all of them go.
+  Result<std::vector<Placement>> DispatchedRows() const {
+    const Placement x = At(node_.in[0]), routes = At(node_.in[1]);
+    if (!routes.sharded_on(0)) return Broken("V6", g_, node_, node_.in[1], "S(0) wanted");
+    if (!At(node_.in[2]).replicated()) return Broken("V5", g_, node_, node_.in[2], "R wanted: who needs a row is for all to know");
+    const bool crosses = OnAxis(-1);
+    if (crosses ? x.sharded_on(0) : x.replicated()) return std::vector<Placement>(1, routes);
+    return Broken("V6", g_, node_, node_.in[0], crosses ? "S(0) wanted, the rows of a rank's own tokens" : "R wanted");
   }
 
   Result<std::vector<Placement>> Matmul() const {

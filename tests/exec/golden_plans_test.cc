@@ -125,5 +125,18 @@ TEST(GoldenPlans, OfSchedulesAreTheOnesUnderReview) {
   }
 }
 
+// Experts where rows are cut: with a shared expert its gather stays.
+TEST(GoldenPlans, OfExpertsAreTheOnesUnderReview) {
+  for (const std::string model : {"qwen3_moe_6h2_bf16", "qwen35_moe_r2_4h2_bf16"}) {
+    const support::SparseCheckpoint checkpoint = Tiny(model);
+    ASSERT_NE(checkpoint.file, nullptr);
+    plan::ScheduleConfig config;
+    config.schedule = plan::Schedule::kFc1;
+    config.fc1_min_tokens = 1;
+    const PlanPrinter print(*checkpoint, 4, config);
+    support::ExpectGolden(fmt::format("plans/{}.tp4.fc1.txt", model), print.Body("decode:1", 1) + print.Body("prefill:512", 512));
+  }
+}
+
 }  // namespace
 }  // namespace weft::exec

@@ -90,6 +90,19 @@ TEST(Processes, EveryScheduleAndMethodToo) {
   }
 }
 
+// Every process reckons from the routes which of its rows the others take.
+TEST(Processes, ExpertsRowsGoFromTheirOwnersToo) {
+  for (const char* name : {"qwen3_moe_6h2_bf16", "qwen35_moe_r2_4h2_bf16"}) {
+    for (const int ranks : {2, 3, 4}) {
+      ExecConfig config = support::SmallConfig(ranks, ranks == 3 ? 6 : ranks);
+      config.schedule.schedule = ranks == 2 ? plan::Schedule::kSp : plan::Schedule::kFc1;
+      config.schedule.sp_min_tokens = config.schedule.fc1_min_tokens = 1;
+      config.compile.switches["exchange_experts"] = graph::Switch::kOn;
+      ExpectTheBitsOfOneProcess(std::string(WEFT_TESTS_DIR) + "/models/data/" + name, config);
+    }
+  }
+}
+
 // Greedy ids come from a maximum over processes, which is another exchange.
 TEST(Processes, GreedyIdsAreThoseOfOneProcess) {
   const auto checkpoint = support::OpenCheckpoint(support::TinyCheckpoints()[0]);
