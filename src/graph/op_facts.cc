@@ -121,7 +121,7 @@ std::string_view TextOf(PlaceRule rule) {
     case R::kElementwise: return "all operands alike, R or S(any): the same";
     case R::kTokenwise: return "whole rows, R or S(0): the same; norms per head also S(1), cut between heads";
     case R::kMatmul: return "x R, w S(0): S(1); x S(1), w S(1): P; x R or S(0), w R: as x";
-    case R::kFinish: return "P on axes of one rank, or R: R";
+    case R::kFinish: return "P on axes of one rank, or R: R; S(0): S(0)";
     case R::kHeads: return "all operands alike, R or S(1) over heads: the same; rope also S(0)";
     case R::kEmbed: return "w R or S(0), the owner's leaf is read in place: R, or S(0) for a rank's own rows";
     case R::kWholeRow: return "R: R";

@@ -86,8 +86,8 @@ class AxisRules {
         return same(first);
       case PlaceRule::kFinish:
         WEFT_RETURN_IF_ERROR(WholeBias());
-        if (first.replicated()) return same(first);
-        if (!first.partial() || g_.mesh.axes[axis_].size != 1) return refuse("P on axes of one rank");
+        if (first.replicated() || first.sharded_on(0)) return same(first);
+        if (!first.partial() || g_.mesh.axes[axis_].size != 1) return refuse("P on axes of one rank, R or S(0)");
         return same(Placement::R());
       case PlaceRule::kArgmax:
         if (first.replicated()) return same(first);
@@ -273,6 +273,7 @@ Status CheckSource(const Graph& g, const Value& v) {
     // Over a weight's outputs nothing is reduced, so they may be cut between any two blocks.
     const bool outputs = v.kind == ValueKind::kParam && p.dim == 0;
     if (v.dims[p.dim].table < 0 && !outputs) return wrong("V7", "cut where it has no leaf table");
+    if (v.dims[p.dim].table >= 0 && g.tables[v.dims[p.dim].table].whole) return wrong("V7", "cut where it stays whole");
   }
   return Status::Ok();
 }

@@ -106,7 +106,7 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kEmbed, "R0", "0", {{"axes", int64_t{1}}}}, {Op::kEmbed, "R0", "R", {{"axes", int64_t{2}}}},
       {Op::kSample, "R", "R"}, {Op::kSample, "1", "V6"}, {Op::kHashLogits, "R", "R"}, {Op::kHashLogits, "1", "V6"},
       // reductions
-      {Op::kFinish, "P", "V6"}, {Op::kFinish, "R", "R"}, {Op::kFinish, "1", "V6"}, {Op::kFinish, "R0", "V5"},
+      {Op::kFinish, "P", "V6"}, {Op::kFinish, "R", "R"}, {Op::kFinish, "1", "V6"}, {Op::kFinish, "0", "0"}, {Op::kFinish, "R0", "V5"},
       {Op::kAllReduce, "P", "R"}, {Op::kAllReduce, "PR", "R"}, {Op::kAllReduce, "P0", "V5"}, {Op::kAllReduce, "R", "V6"}, {Op::kAllReduce, "1", "V6"},
       {Op::kReduceScatter, "P", "0"}, {Op::kReduceScatter, "R", "V6"}, {Op::kReduceScatter, "P0", "V5"},
       {Op::kPairMax, "P", "R"}, {Op::kPairMax, "R", "V6"},

@@ -361,6 +361,39 @@ TEST_P(OneAnswer, OverExchangedExperts) {
   }
 }
 
+// A shared expert that is whole on every rank, under every schedule; where rows are cut it crosses nowhere.
+TEST_P(OneAnswer, OverAWholeSharedExpert) {
+  const TestModel& model = ModelAt(GetParam());
+  if (model.checkpoint->config().shared_expert_intermediate_size == 0) GTEST_SKIP() << "no shared expert";
+  std::vector<int> sizes{2, 3, 4, 6, 8};
+  if (Large() && !Full()) sizes = {2, 3};
+  for (int ranks : sizes) {
+    Line line(model, "tp=" + std::to_string(ranks) + " whole shared expert");
+    for (const plan::Schedule schedule : {plan::Schedule::kPlain, plan::Schedule::kSp, plan::Schedule::kFc1, plan::Schedule::kFc1Fc2, plan::Schedule::kGather}) {
+      ExecConfig config = model.Config(ranks);
+      config.schedule = ScheduleCell{schedule}.Config();
+      config.whole_shared_expert = true;
+      if (ranks == 2) config.compile.switches["exchange_experts"] = graph::Switch::kOn;
+      if (ranks == 3) config.threads = 2 * ranks;
+      const auto executor = support::MakeExecutor(*model.checkpoint, config);
+      ASSERT_NE(executor, nullptr);
+      int steps = 0, cross = 0;
+      for (const graph::Node& node : exec::InstanceOf(*executor).body_plan(8).graph.nodes) {
+        if (!node.layer.ends_with(".shared")) continue;
+        ++steps;
+        cross += graph::IsExchange(node.op);
+      }
+      EXPECT_GT(steps, 0);
+      EXPECT_EQ(cross, 0);
+      Causes causes;
+      const plan::FabricCounts before = executor->fabric_counts();
+      line.Cell(std::string(plan::NameOf(schedule)), Difference(Ask(*executor, model.prompts, {.together = true}, &causes), model.greedy));
+      ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
+      line.Cell("alone", Difference(Ask(*executor, model.prompts, {}, &causes), model.greedy));
+    }
+  }
+}
+
 // ---- Speculation --------------------------------------------------------------------------------------
 
 // Drafts change how many steps there are and no bit of what is told; greedy and random, on every deployment.

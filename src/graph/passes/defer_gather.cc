@@ -22,7 +22,7 @@ std::string Refuse(const PassContext& c) {
 bool WorksOnOwnRows(const Graph& g, const Node& node, ValueId rows) {
   if (node.in[0] != rows) return false;
   if (node.op == Op::kSliceRows) return g.value(node.out[0]).on == CutByAll(g, 0);
-  if (node.op == Op::kRmsNorm && node.Int("groups") != 1) return false;
+  if (node.Has("roots") || (node.op == Op::kRmsNorm && node.Int("groups") != 1)) return false;
   return RowOperands(g, node) == 1;
 }
 

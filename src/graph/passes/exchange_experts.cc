@@ -5,7 +5,6 @@
 // moves rows and changes none. With the ids of all tokens everybody knows who needs which row, so no count is sent.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "graph/passes/own_rows.h"
@@ -114,24 +113,23 @@ class Exchange {
   // Adds what gathers nobody reads any more had moved; says who still reads one.
   std::string Spare(const std::set<int>& made, const std::set<int>& rewritten, Bytes* bytes) const {
     std::set<int> gone = rewritten;
-    std::string stays;
-    for (auto n = made.rbegin(); n != made.rend(); ++n) {
-      if (gone.contains(*n)) continue;
-      const Node& node = g_.nodes[static_cast<size_t>(*n)];
-      const Node* reads = nullptr;
-      bool output = false;
-      for (const ValueId id : node.out) {
-        output = output || std::find(g_.outputs.begin(), g_.outputs.end(), id) != g_.outputs.end();
+    for (const int n : made) {
+      for (const ValueId id : g_.nodes[static_cast<size_t>(n)].out) {
         for (const int reader : own_.uses().ReadersOf(id)) {
-          const Node& other = g_.nodes[static_cast<size_t>(reader)];
-          if (!gone.contains(reader) && other.op != Op::kSliceRows) reads = &other;
+          if (SlicesRows(g_, g_.nodes[static_cast<size_t>(reader)])) gone.insert(reader);
         }
       }
-      if (reads == nullptr && !output) {
-        gone.insert(*n);
-        if (GathersRows(g_, node)) bytes->spared += static_cast<double>(RowBytes(g_, node.out[0]));
-      } else if (GathersRows(g_, node) && stays.empty() && reads != nullptr) {
-        stays = fmt::format(": {} at {} reads '{}' gathered", NameOf(reads->op), reads->layer, g_.value(node.out[0]).name);
+    }
+    AddDead(g_, own_.uses(), made, &gone);
+    std::string stays;
+    for (const int n : made) {
+      const Node& node = g_.nodes[static_cast<size_t>(n)];
+      if (!GathersRows(g_, node)) continue;
+      if (gone.contains(n)) bytes->spared += static_cast<double>(RowBytes(g_, node.out[0]));
+      for (const int reader : own_.uses().ReadersOf(node.out[0])) {
+        const Node& other = g_.nodes[static_cast<size_t>(reader)];
+        if (!stays.empty() || gone.contains(reader)) continue;
+        stays = fmt::format(": {} at {} reads '{}' gathered", NameOf(other.op), other.layer, g_.value(node.out[0]).name);
       }
     }
     return stays;

@@ -1,5 +1,6 @@
 #include "graph/passes/own_rows.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace weft::graph {
@@ -13,6 +14,7 @@ size_t RowOperands(const Graph& g, const Node& node) {
   size_t rows = 0;
   switch (node.op) {
     case Op::kQuantise:
+    case Op::kFinish:
     case Op::kRmsNorm:
     case Op::kMatmul:
     case Op::kRoute: rows = 1; break;
@@ -24,11 +26,26 @@ size_t RowOperands(const Graph& g, const Node& node) {
     case Op::kConcat: rows = 2; break;
     default: return 0;
   }
-  if (node.Has("roots")) return 0;
   for (size_t i = rows; i < node.in.size(); ++i) {
     if (g.value(node.in[i]).on != WholeOnAll(g)) return 0;
   }
   return rows;
+}
+
+bool SlicesRows(const Graph& g, const Node& node) {
+  return node.op == Op::kSliceRows && g.value(node.out[0]).on == CutByAll(g, 0);
+}
+
+void AddDead(const Graph& g, const Uses& uses, const std::set<int>& nodes, std::set<int>* gone) {
+  for (auto n = nodes.rbegin(); n != nodes.rend(); ++n) {
+    const std::vector<ValueId>& out = g.nodes[static_cast<size_t>(*n)].out;
+    const bool dead = std::all_of(out.begin(), out.end(), [&](ValueId id) {
+      const auto readers = uses.ReadersOf(id);
+      return std::find(g.outputs.begin(), g.outputs.end(), id) == g.outputs.end() &&
+             std::all_of(readers.begin(), readers.end(), [&](int reader) { return gone->contains(reader); });
+    });
+    if (dead) gone->insert(*n);
+  }
 }
 
 bool OwnRows::Possible(ValueId id) {
@@ -62,30 +79,44 @@ void OwnRows::Want(const std::set<int>& nodes) {
 
 void OwnRows::Append(Node node, int n) {
   own_.resize(g_.values.size(), kNoValue);
-  if (node.op == Op::kSliceRows && Known(node.in[0]) && g_.value(node.out[0]).on == CutByAll(g_, 0)) {
+  if (SlicesRows(g_, node) && Known(node.in[0])) {
     own_[static_cast<size_t>(node.out[0])] = own_[static_cast<size_t>(node.in[0])];
     return;
   }
-  // Slices that are gone: their readers read what stands in their place.
+  // Slices and twins that are gone: their readers read what stands in their place.
   for (ValueId& id : node.in) {
     const Value& v = g_.value(id);
     if (v.on == CutByAll(g_, 0) && Known(id)) id = own_[static_cast<size_t>(id)];
   }
   const bool clones = cloned_[static_cast<size_t>(n)];
   if (clones && GathersRows(g_, node)) own_[static_cast<size_t>(node.out[0])] = node.in[0];
-  g_.nodes.push_back(node);
+  if (!IsThere(node)) g_.nodes.push_back(node);
   if (clones && !GathersRows(g_, node)) AppendOwn(std::move(node));
+}
+
+bool OwnRows::IsThere(const Node& node) {
+  const size_t rows = RowOperands(g_, node);
+  if (rows == 0 || g_.value(node.in[0]).on != CutByAll(g_, 0)) return false;
+  const auto [at, first] = there_.try_emplace({node.op, node.in}, node);
+  if (first || at->second.attrs != node.attrs) return false;
+  for (size_t i = 0; i < node.out.size(); ++i) own_[static_cast<size_t>(node.out[i])] = at->second.out[i];
+  return true;
 }
 
 void OwnRows::AppendOwn(Node node) {
   const size_t rows = RowOperands(g_, node);
   for (size_t i = 0; i < rows; ++i) node.in[i] = own_[static_cast<size_t>(node.in[i])];
-  for (ValueId& id : node.out) {
-    const ValueId part = AddLike(g_, id, ".rows");
-    g_.value(part).on = CutByAll(g_, 0);
+  const auto [at, first] = there_.try_emplace({node.op, node.in}, node);
+  const bool twin = !first && at->second.attrs == node.attrs;
+  for (size_t i = 0; i < node.out.size(); ++i) {
+    const ValueId part = twin ? at->second.out[i] : AddLike(g_, node.out[i], ".rows");
     own_.resize(g_.values.size(), kNoValue);
-    id = own_[static_cast<size_t>(id)] = part;
+    own_[static_cast<size_t>(node.out[i])] = part;
+    if (!twin) g_.value(part).on = CutByAll(g_, 0);
+    node.out[i] = part;
   }
+  if (twin) return;
+  if (first) at->second = node;
   g_.nodes.push_back(std::move(node));
 }
 

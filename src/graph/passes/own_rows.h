@@ -2,7 +2,9 @@
 // Internal to the passes.
 #pragma once
 
+#include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "graph/passes/pass.h"
@@ -14,6 +16,11 @@ bool GathersRows(const Graph& g, const Node& node);
 // How many operands of a node, the first ones, hold token rows that it walks one by one, reading nothing else but
 // whole params: it may as well do so for some of the rows. 0: it may not.
 size_t RowOperands(const Graph& g, const Node& node);
+
+// A slice to all ranks' own rows, in their order.
+bool SlicesRows(const Graph& g, const Node& node);
+// Adds those of `nodes` whose results nobody reads any more once `gone` are not there.
+void AddDead(const Graph& g, const Uses& uses, const std::set<int>& nodes, std::set<int>* gone);
 
 // Finds how values of whole rows follow from gathered ones, and makes them of own rows.
 class OwnRows {
@@ -37,12 +44,16 @@ class OwnRows {
   bool Known(ValueId id) const { return static_cast<size_t>(id) < own_.size() && own_[static_cast<size_t>(id)] != kNoValue; }
 
  private:
+  // A node like it, on the same own rows, was appended: that one's results stand for its.
+  bool IsThere(const Node& node);
+
   enum class Can : uint8_t { kUnasked, kNo, kYes };
   Graph& g_;
   const Uses uses_;
   std::vector<Can> can_;       // by value
   std::vector<bool> cloned_;   // by node
   std::vector<ValueId> own_;   // by value: the rank's own rows of it
+  std::map<std::pair<Op, std::vector<ValueId>>, Node> there_;  // nodes on own rows
 };
 
 }  // namespace weft::graph
