@@ -16,6 +16,7 @@
 #include "device/affinity.h"
 #include "exec/rank_executor.h"
 #include "graph/passes/pass.h"
+#include "plan/wire_bytes.h"
 
 namespace weft::cli {
 namespace {
@@ -140,12 +141,14 @@ class Runs {
 Status CompareBytes(const ScheduleTask& task, const plan::Plan& plan, const std::optional<LayerShape>& layer, const Candidate& c, Runs& runs, ScheduleRow* row) {
   WEFT_ASSIGN_OR_RETURN(row->counted, runs.Counted(task));
   row->planned = PlannedBytes(plan, task.rows);
-  // Methods that move in several phases are planned by rows, at most a byte a row too much.
+  // Methods that move in several phases are planned by rows, at most a byte a row too much; of rows that are
+  // dispatched the plan knows the most that can be.
   int64_t slack = 0;
   std::vector<std::string> methods;  // of the middle layer's all-reduces
   for (const plan::Step& step : plan.steps) {
     const graph::Node& node = plan.graph.nodes[step.node];
     if (IsFused(node.op) ? step.phases > 1 : IsExchange(node.op) && step.impl != "direct") slack += task.rows;
+    if (plan::IsUpperBound(node)) slack += plan::WireBytes(plan, step, task.rows);
     if (node.op == graph::Op::kAllReduce && layer && node.layer.starts_with(layer->name + ".")) methods.push_back(step.impl);
   }
   if (row->counted > row->planned || row->counted < row->planned - slack) {

@@ -189,6 +189,7 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
     if (pair.first == "post_exchanges") config.compile.post_exchanges = value != graph::Switch::kOff;
   }
   config.schedule = choice.config;
+  config.whole_shared_expert = choice.whole_shared_expert && config.ranks > 1;
   config.compile.switches.insert(choice.switches.begin(), choice.switches.end());  // --opt goes before them
   for (const Notice& notice : choice.notices) log->Write(notice.level, notice.text);
   for (const auto& [flag, why] : f.idle) log->Warning("{}: taken, without effect here: {}", flag, why);

@@ -40,6 +40,8 @@ class Chooser {
     WEFT_RETURN_IF_ERROR(CheckRanks());
     ChooseThresholds();
     WishFusion(passes);
+    const bool upstream_dp = upstream_.shared_expert_dp && upstream_.shared_expert_dp->value;
+    choice_.whole_shared_expert = flags_.enable_shared_expert_dp || upstream_dp;
     if (upstream_.overlap_shared_expert) choice_.interleave = upstream_.overlap_shared_expert->value;
     return std::move(choice_);
   }
@@ -58,11 +60,13 @@ class Chooser {
 
   // The schedule that upstream's words make up, and whose words they were.
   Schedule Upstream(std::vector<std::string>* by) const {
-    const bool fc1 = upstream_.flashcomm1 && upstream_.flashcomm1->value;
+    const bool asked = upstream_.flashcomm1 && upstream_.flashcomm1->value;
+    // Upstream's shared-expert DP turns FlashComm1 on: on own rows alone it spares something.
+    const bool dp = upstream_.shared_expert_dp && upstream_.shared_expert_dp->value, fc1 = asked || dp;
     const bool fc2 =
         upstream_.flashcomm2_parallel_size && upstream_.flashcomm2_parallel_size->value > 0;
     const bool sp = upstream_.sequence_parallel && upstream_.sequence_parallel->value;
-    if (fc1) by->push_back(upstream_.flashcomm1->by);
+    if (fc1) by->push_back(asked ? upstream_.flashcomm1->by : upstream_.shared_expert_dp->by);
     if (fc2) by->push_back(upstream_.flashcomm2_parallel_size->by);
     if (sp && !fc1 && !fc2) by->push_back(upstream_.sequence_parallel->by);
     return fc1 && fc2 ? Schedule::kFc1Fc2
@@ -301,10 +305,14 @@ void AddScheduleFlags(CLI::App& app, ScheduleFlags* f) {
        "vLLM's; pass_config.enable_sp and sp_min_token_num count. Also -cc, and with dots: "
        "--compilation-config.pass_config.enable_sp true");
   json("--additional-config", &f->upstream.additional_config,
-       "vllm-ascend's; enable_flashcomm1, enable_flashcomm2_parallel_size, layer_sharding and "
-       "enable_matmul_allreduce count [VLLM_ASCEND_ENABLE_FLASHCOMM1, ...]");
+       "vllm-ascend's; enable_flashcomm1, enable_flashcomm2_parallel_size, layer_sharding, "
+       "enable_shared_expert_dp and enable_matmul_allreduce count [VLLM_ASCEND_ENABLE_FLASHCOMM1, ...]");
   json("--kv-transfer-config", &f->upstream.kv_transfer_config,
        "vLLM's; only kv_role counts, for FlashComm2's rules");
+  app.add_flag("--enable-shared-expert-dp", f->enable_shared_expert_dp,
+               "a shared expert whole on every rank: under sp and fc1 it is walked on a rank's own "
+               "rows and nothing of it crosses; vllm-ascend's key of that name also turns fc1 on")
+      ->group(group);
   app.add_flag("--ascend-strict", f->ascend_strict,
                "refuse what vllm-ascend refuses, not only what cannot work")
       ->group(group);

@@ -32,6 +32,7 @@ struct ScheduleFlags {
   std::optional<int32_t> sp_min_token_num, fc1_min_token_num, fc2_min_token_num,
       gather_min_token_num;
   std::optional<int32_t> flashcomm2_parallel_size;
+  bool enable_shared_expert_dp = false;
   bool ascend_strict = false;
   UpstreamWords upstream;
 };
@@ -45,6 +46,7 @@ struct ScheduleChoice {
   std::map<std::string, graph::Switch, std::less<>>
       switches;  // of passes that upstream's words wish for
   std::optional<bool> interleave;  // multistream_overlap_shared_expert: lanes, as --opt interleave_lanes
+  bool whole_shared_expert = false;  // on every rank
   std::vector<Notice> notices;
 };
 

@@ -144,16 +144,16 @@ constexpr std::string_view kFlashComm1 = "VLLM_ASCEND_ENABLE_FLASHCOMM1",
                            kOldFlashComm1 = "VLLM_ASCEND_ENABLE_FLASHCOMM",
                            kFlashComm2 = "VLLM_ASCEND_FLASHCOMM2_PARALLEL_SIZE",
                            kMatmulAllReduce = "VLLM_ASCEND_ENABLE_MATMUL_ALLREDUCE",
-                           kOProjAllReduce = "VLLM_ASCEND_FUSED_O_PROJ_AR";
+                           kOProjAllReduce = "VLLM_ASCEND_FUSED_O_PROJ_AR",
+                           kFusedMc2 = "VLLM_ASCEND_ENABLE_FUSED_MC2";
 constexpr std::string_view kVariables[] = {
-    kFlashComm1, kOldFlashComm1, kFlashComm2, kMatmulAllReduce, kOProjAllReduce,
+    kFlashComm1, kOldFlashComm1, kFlashComm2, kMatmulAllReduce, kOProjAllReduce, kFusedMc2,
     // Without effect, from here on.
     "HCCL_BUFFSIZE", "HCCL_OP_EXPANSION_MODE", "PYTORCH_NPU_ALLOC_CONF", "TASK_QUEUE_ENABLE",
     "VLLM_ASCEND_ATTN_WEIGHT_PREFETCH", "VLLM_ASCEND_BALANCE_SCHEDULING",
-    "VLLM_ASCEND_ENABLE_CONTEXT_PARALLEL", "VLLM_ASCEND_ENABLE_FUSED_MC2",
-    "VLLM_ASCEND_ENABLE_MLAPO", "VLLM_ASCEND_ENABLE_NZ",
+    "VLLM_ASCEND_ENABLE_CONTEXT_PARALLEL", "VLLM_ASCEND_ENABLE_MLAPO", "VLLM_ASCEND_ENABLE_NZ",
     "VLLM_ASCEND_FUSION_OP_TRANSPOSE_KV_CACHE_BY_BLOCK", "VLLM_ASCEND_KEEP_MAMBA_MODE"};
-constexpr size_t kVariablesRead = 5;
+constexpr size_t kVariablesRead = 6;
 
 constexpr std::string_view kCompilation = "--compilation-config",
                            kAdditional = "--additional-config",
@@ -243,7 +243,7 @@ Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out
   constexpr std::string_view kRead[] = {
       "enable_flashcomm1", "enable_flashcomm2_parallel_size", "flashcomm2_parallel_size",
       "layer_sharding",    "enable_matmul_allreduce",         "finegrained_tp_config",
-      "multistream_overlap_shared_expert"};
+      "multistream_overlap_shared_expert", "enable_shared_expert_dp"};
   constexpr std::string_view kFinegrainedRead[] = {"oproj_tensor_parallel_size"};
   std::vector<std::string> idle;
   WEFT_RETURN_IF_ERROR(
@@ -264,6 +264,7 @@ Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out
   if (documented) out->flashcomm2_parallel_size = documented;
   WEFT_RETURN_IF_ERROR(ReadLayerSharding(fields, out));
   WEFT_RETURN_IF_ERROR(ReadBool(fields, "multistream_overlap_shared_expert", &out->overlap_shared_expert));
+  WEFT_RETURN_IF_ERROR(ReadBool(fields, "enable_shared_expert_dp", &out->shared_expert_dp));
   std::optional<Asked<bool>> fuse;
   WEFT_RETURN_IF_ERROR(ReadBool(fields, "enable_matmul_allreduce", &fuse));
   if (fuse) out->matmul_all_reduce.push_back(*fuse);
@@ -340,6 +341,16 @@ Status ReadEnvironment(const UpstreamWords& words, UpstreamConfig* out) {
   if (option && option->value) out->matmul_all_reduce.push_back(*option);
   WEFT_ASSIGN_OR_RETURN(const auto o_proj, ReadVariable(words, kOProjAllReduce));
   if (o_proj && o_proj->value != 0) out->matmul_all_reduce.push_back({true, o_proj->by});
+
+  WEFT_ASSIGN_OR_RETURN(const auto fused, ReadVariable(words, kFusedMc2));
+  if (fused && (fused->value < 0 || fused->value > 2)) return Status::Invalid("{}: 0, 1 or 2 wanted", fused->by);
+  if (fused && fused->value > 0) {
+    out->notices.push_back(
+        {LogLevel::kInfo,
+         fmt::format("{}: rows go to their experts in place, by exchange_experts (--opt) where a "
+                     "schedule cuts rows; there is no capacity, so no step falls back and no row is dropped",
+                     fused->by)});
+  }
 
   std::vector<std::string_view> idle;
   for (const std::string_view name : Names(kVariables).subspan(kVariablesRead)) {

@@ -22,8 +22,8 @@ namespace weft::comm {
 
 using kernels::Slice;
 
-enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPairMax };
-inline constexpr int kCollectives = 5;
+enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kDispatchRows, kPairMax };
+inline constexpr int kCollectives = 6;
 std::string_view NameOf(Collective kind);  // "all_reduce"
 
 // A rectangle that a member reads out of a peer's window.
@@ -45,7 +45,8 @@ struct Method {
   int (*phases)(const Args&) = nullptr;
   // Units of this member in this phase.
   int64_t (*units)(const Args&, int phase) = nullptr;
-  // Bytes that this member takes from its peers in all phases, from shapes alone: what a plan says.
+  // Bytes that this member takes from its peers in all phases, from shapes alone: what a plan says. Where data decides
+  // (DispatchRowsArgs::ids) and there is none yet, the most that it can be.
   int64_t (*bytes)(const Args&) = nullptr;
   // Visits all that this member's run() reads from its peers in this phase, every byte once, none
   // of it empty. Computes with the pointers in args but never looks behind them: with equal args
@@ -95,6 +96,39 @@ struct MoveArgs {
   int count = 0;
 };
 
+// One of the arrays that hold a member's rows of a value (bytes, scales or sums of quantised rows; else the one).
+struct RowPlane {
+  const std::byte* data = nullptr;
+  int64_t stride = 0;  // bytes from row to row
+};
+inline constexpr int kRowPlanes = 3;
+
+// Token rows [begin, end) that lie one under the other on a member.
+struct HeldRows {
+  int32_t from = 0;
+  int64_t begin = 0;
+  int64_t end = 0;
+  RowPlane planes[kRowPlanes];
+};
+
+// Sharded(rows) of tokens -> Sharded(rows) of routes: a member takes the rows of the tokens that are routed to its
+// experts out of the windows of those who hold them. Who needs what follows from the routes, which all members have.
+// A row is taken once, to however many of its token's experts it goes.
+struct DispatchRowsArgs {
+  int rank = 0;
+  int64_t tokens = 0;
+  int top_k = 1;
+  const int32_t* ids = nullptr;    // [tokens, top_k] experts, alike on all members
+  int32_t first = 0, count = 0;    // experts of this member
+  const int32_t* place = nullptr;  // [tokens, top_k] where the row of each route goes, -1: elsewhere (group_routes.h)
+  const HeldRows* held = nullptr;  // together all tokens, each once
+  int held_count = 0;
+  int planes = 1;
+  int64_t bytes[kRowPlanes] = {};  // of a row
+  std::byte* to[kRowPlanes] = {};
+  int64_t to_stride[kRowPlanes] = {};
+};
+
 // Partial(max-pair) -> Replicated: per row the largest (value, lowest id) of all vocabulary shards.
 struct PairMaxArgs {
   int rank = 0;
@@ -110,6 +144,7 @@ std::span<const Method<ReduceArgs>* const> AllReduceMethods();
 std::span<const Method<ReduceArgs>* const> ReduceScatterMethods();
 std::span<const Method<MoveArgs>* const> AllGatherMethods();
 std::span<const Method<MoveArgs>* const> AllToAllMethods();
+std::span<const Method<DispatchRowsArgs>* const> DispatchRowsMethods();
 std::span<const Method<PairMaxArgs>* const> PairMaxMethods();
 
 // `force`: a method's name, or empty. nullptr: the forced one refuses or does not exist.

@@ -13,6 +13,7 @@ extern const Method<ReduceArgs> kReduceScatterDirect;
 extern const Method<ReduceArgs> kReduceScatterHalving;
 extern const Method<MoveArgs> kAllGatherDirect;
 extern const Method<MoveArgs> kAllToAllDirect;
+extern const Method<DispatchRowsArgs> kDispatchRowsDirect;
 extern const Method<PairMaxArgs> kPairMaxDirect;
 
 std::string_view NameOf(Collective kind) {
@@ -21,6 +22,7 @@ std::string_view NameOf(Collective kind) {
     case Collective::kReduceScatter: return "reduce_scatter";
     case Collective::kAllGather: return "all_gather";
     case Collective::kAllToAll: return "all_to_all";
+    case Collective::kDispatchRows: return "dispatch_rows";
     case Collective::kPairMax: return "pair_max";
   }
   return "unknown";
@@ -43,6 +45,11 @@ std::span<const Method<MoveArgs>* const> AllGatherMethods() {
 
 std::span<const Method<MoveArgs>* const> AllToAllMethods() {
   static constexpr std::array kMethods{&kAllToAllDirect};
+  return kMethods;
+}
+
+std::span<const Method<DispatchRowsArgs>* const> DispatchRowsMethods() {
+  static constexpr std::array kMethods{&kDispatchRowsDirect};
   return kMethods;
 }
 

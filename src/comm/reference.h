@@ -21,6 +21,9 @@ void AllGatherRef(std::span<const View> shards, int dim, std::span<const View> w
 void AllToAllRef(std::span<const View> sources, std::span<const std::span<const RowChunk>> chunks,
                  std::span<const View> results);
 
+// Rows of tokens -> rows of routes, of every member. `members` share ids and held.
+void DispatchRowsRef(std::span<const DispatchRowsArgs> members);
+
 void PairMaxRef(std::span<const PairMaxArgs> members);
 
 }  // namespace weft::comm

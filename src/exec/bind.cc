@@ -120,6 +120,7 @@ std::unique_ptr<Runner> Binder::Bind() {
     case Op::kRoute: return Route();
     case Op::kGroupRoutes: return GroupRoutes();
     case Op::kDispatch: return Dispatch();
+    case Op::kDispatchRows: return DispatchRows();
     case Op::kExpertMatmul: return ExpertMatmul();
     case Op::kCombine: return Combine();
     case Op::kMatmul: return Matmul();

@@ -97,6 +97,31 @@ std::unique_ptr<Runner> Binder::Move() {
                                       IsExchange(node_.op));
 }
 
+std::unique_ptr<Runner> Binder::DispatchRows() {
+  const std::vector<int> group = GroupOf(g_, node_, c_.rank);
+  std::vector<Held> members;
+  std::vector<graph::ElementRange> experts;
+  for (int rank : group) {
+    members.push_back(HeldBy(node_.in[0], rank));
+    experts.push_back(plan::ExpertsOf(g_, g_.value(node_.in[1]), rank));
+  }
+  comm::DispatchRowsArgs args;
+  args.rank = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
+  args.top_k = static_cast<int>(g_.value(node_.in[2]).dims[1].n);
+  args.ids = reinterpret_cast<const int32_t*>(BaseOf(node_.in[2], c_.rank));
+  args.place = GroupingAt(node_.in[1]).place;
+  const Held to = HeldBy(node_.out[0], c_.rank);
+  args.planes = static_cast<int>(to.planes.size());
+  for (int p = 0; p < args.planes; ++p) {
+    const Plane& plane = to.planes[static_cast<size_t>(p)];
+    args.bytes[p] = to.columns.size() / plane.unit * plane.unit_bytes;
+    args.to[p] = plane.data;
+    args.to_stride[p] = plane.stride;
+  }
+  return std::make_unique<DispatchRowsRunner>(c_, MethodNamed(comm::DispatchRowsMethods(), step_.impl), step_.split, group, args,
+                                              std::move(members), std::move(experts), c_.faults->rows_of_another_owner);
+}
+
 std::unique_ptr<Runner> Binder::PairMax() {
   std::vector<const kernels::ValueIndex*> peers;
   for (int r = 0; r < g_.mesh.ranks(); ++r) peers.push_back(reinterpret_cast<const kernels::ValueIndex*>(BaseOf(node_.in[0], r)));

@@ -171,6 +171,7 @@ class Binder {
   std::unique_ptr<Runner> MatmulAllReduceNorm();
   std::unique_ptr<Runner> MatmulReduceScatter();
   std::unique_ptr<Runner> Move();
+  std::unique_ptr<Runner> DispatchRows();
   std::unique_ptr<Runner> PairMax();
   std::unique_ptr<Runner> HashLogits();
 

@@ -244,6 +244,7 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
     case Op::kMatmulAllReduceNorm: return ChooseFused(options_, g, node, bucket);
     case Op::kAllGather:
     case Op::kAllToAll:
+    case Op::kDispatchRows:
     case Op::kSliceRows:
     case Op::kPairMax: return {"direct", {}};
     default: return {"", {{"-", "not built"}}};

@@ -194,6 +194,56 @@ class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
   std::vector<comm::Part> parts_;
 };
 
+// Rows of tokens that are routed to this rank's experts, out of the windows of those who own the tokens.
+class DispatchRowsRunner final : public ExchangeRunner<comm::DispatchRowsArgs> {
+ public:
+  // `args`: all but what is live. `members`: the rows, on all ranks of the group; `experts`: of each of them.
+  DispatchRowsRunner(const BindContext& c, const comm::Method<comm::DispatchRowsArgs>* method, Split split, std::span<const int> group,
+                     comm::DispatchRowsArgs args, std::vector<Held> members, std::vector<graph::ElementRange> experts, bool other_owner)
+      : ExchangeRunner(c, method, split, group), args_(args), members_(std::move(members)), experts_(std::move(experts)), other_owner_(other_owner) {
+    size_t pieces = 0;
+    for (const Held& m : members_) pieces += static_cast<size_t>(m.rows.rows.pieces());
+    held_.resize(pieces);
+  }
+  void Run(const Live& live, int phase) override { RunSlice(ArgsOf(live, args_.rank), phase); }
+  void Reads(const Live& live, int phase, int member, comm::ReadVisit visit) override { method_->reads(ArgsOf(live, member), phase, visit); }
+
+ private:
+  comm::DispatchRowsArgs ArgsOf(const Live& live, int member) {
+    comm::DispatchRowsArgs args = args_;
+    args.rank = member;
+    args.tokens = live.tokens;
+    args.first = static_cast<int32_t>(experts_[static_cast<size_t>(member)].begin);
+    args.count = static_cast<int32_t>(experts_[static_cast<size_t>(member)].size());
+    args.held = held_.data();
+    for (size_t m = 0; m < members_.size(); ++m) {
+      int64_t row = 0;
+      for (int i = 0; i < members_[m].rows.rows.pieces(); ++i) {
+        const plan::RowRange piece = members_[m].rows.rows.piece(i, live.tokens);
+        comm::HeldRows& held = held_[static_cast<size_t>(args.held_count++)];
+        held = {.from = static_cast<int32_t>(m), .begin = piece.begin, .end = piece.end};
+        for (int p = 0; p < args.planes; ++p) {
+          const Plane& plane = members_[m].planes[static_cast<size_t>(p)];
+          held.planes[p] = {plane.data + row * plane.stride, plane.stride};
+        }
+        row += piece.size();
+      }
+    }
+    // ExecFaults::rows_of_another_owner: the neighbour's first row, if it has one.
+    for (size_t h = 0; other_owner_ && h + 1 < held_.size(); ++h) {
+      if (held_[h + 1].end == held_[h + 1].begin) continue;
+      for (int p = 0; p < args.planes; ++p) held_[h].planes[p] = {held_[h + 1].planes[p].data, 0};
+    }
+    return args;
+  }
+
+  comm::DispatchRowsArgs args_;
+  std::vector<Held> members_;
+  std::vector<graph::ElementRange> experts_;
+  const bool other_owner_;
+  std::vector<comm::HeldRows> held_;
+};
+
 class PairMaxRunner final : public ExchangeRunner<comm::PairMaxArgs> {
  public:
   PairMaxRunner(const BindContext& c, const std::string& method, Split split, std::vector<const kernels::ValueIndex*> peers, kernels::ValueIndex* out)

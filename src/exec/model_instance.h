@@ -38,6 +38,7 @@ struct ExecConfig {
   int threads = 0;                  // workers of all ranks; 0: every core, at least one a rank
   DType model_dtype = DType::kBF16;
   bool int8_activations = true;
+  bool whole_shared_expert = false; // --enable-shared-expert-dp
   int32_t tokens_max = 2048;
   int32_t seqs_max = 128;           // --max-num-seqs; a step has 1 + draft_tokens head rows for each
   int32_t draft_tokens = 0;         // rows of a sequence's step that a later one may take back

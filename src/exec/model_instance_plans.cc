@@ -36,7 +36,7 @@ Status ModelInstance::BuildPlans(const io::Checkpoint& checkpoint, const models:
     }
   }
   const CpuTarget target(target_options);
-  const models::ModelOptions options{config_.model_dtype, config_.int8_activations};
+  const models::ModelOptions options{config_.model_dtype, config_.int8_activations, config_.whole_shared_expert};
   config_.compile.shared_memory = config_.link == nullptr;
   // A method that was named is the method of a step of its own; a fault breaks the partials of one.
   if (config_.impl.contains("all_reduce") || config_.faults.bf16_partials) {

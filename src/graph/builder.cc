@@ -15,6 +15,12 @@ int Builder::Table(std::string name, LeafTable leaves) {
   return static_cast<int>(graph_.tables.size()) - 1;
 }
 
+int Builder::WholeTable(std::string name, LeafTable leaves) {
+  const int table = Table(std::move(name), std::move(leaves));
+  graph_.tables[static_cast<size_t>(table)].whole = true;
+  return table;
+}
+
 int Builder::FollowingTable(std::string name, int64_t n, int64_t width, int follows,
                             int64_t follow_width) {
   LeafTable leaves = LeafTable::Make(n, width, static_cast<int>(n / width));

@@ -22,6 +22,8 @@ class Builder {
   DType model_dtype() const { return model_dtype_; }
 
   int Table(std::string name, LeafTable leaves);
+  // A table by which sums go as ever, though its axis stays whole wherever the model runs.
+  int WholeTable(std::string name, LeafTable leaves);
   // A table whose leaves (`width` elements each) serve `follow_width` elements of `follows` each.
   int FollowingTable(std::string name, int64_t n, int64_t width, int follows, int64_t follow_width);
 

@@ -139,12 +139,15 @@ class Terms {
         return;
       default: break;
     }
-    Term base(NameOf(node.op));
-    for (ValueId id : node.in) base.Of(of_[id]);
+    // Rows that are dispatched by their owners are those of a dispatch, if all go by the ids that the routes were made of.
+    const bool owners = node.op == Op::kDispatchRows && ids_of_[of_[node.in[1]]] == of_[node.in[2]];
+    Term base(NameOf(owners ? Op::kDispatch : node.op));
+    for (size_t i = 0; i < node.in.size() - (owners ? 1 : 0); ++i) base.Of(of_[node.in[i]]);
     base.Attrs(node);
     for (size_t i = 0; i < node.out.size(); ++i) {
       of_[node.out[i]] = Term("out").Of(base.Done()).Of(i).Type(g_.value(node.out[i])).Done();
     }
+    if (node.op == Op::kGroupRoutes) ids_of_[of_[node.out[0]]] = of_[node.in[0]];
     if (WritesState(node.op)) {
       first_name_[node.out.back()] = first_name_[node.in[0]];
       effects_.effects[first_name_[node.in[0]]] = of_[node.out.back()];
@@ -153,6 +156,7 @@ class Terms {
 
   const Graph& g_;
   std::vector<uint64_t> of_;
+  std::map<uint64_t, uint64_t> ids_of_;  // by grouping: what it groups
   std::vector<std::string> first_name_;  // of states
   Meaning effects_;
 };

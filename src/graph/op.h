@@ -19,7 +19,7 @@ enum class Op : uint8_t {
   // Of the gated delta net.
   kCausalConv, kGatedDelta, kGatedRmsNorm,
   // Changes of placement.
-  kAllReduce, kReduceScatter, kAllGather, kAllToAll, kPairMax,
+  kAllReduce, kReduceScatter, kAllGather, kAllToAll, kDispatchRows, kPairMax,
   // Chains in one step: compute and exchange interleaved by tiles.
   kMatmulReduceScatter, kMatmulAllReduceNorm,
   kCount,
@@ -28,7 +28,7 @@ enum class Op : uint8_t {
 // How an op's output placement follows from its inputs', one mesh axis at a time; in words: TextOf().
 enum class PlaceRule : uint8_t {
   kIntention, kElementwise, kTokenwise, kMatmul, kFinish, kHeads, kEmbed, kWholeRow, kArgmax, kSliceRows,
-  kGroupRoutes, kDispatch, kExpertMatmul, kCombine, kAllReduce, kReduceScatter, kAllGather, kAllToAll, kChain,
+  kGroupRoutes, kDispatch, kExpertMatmul, kCombine, kAllReduce, kReduceScatter, kAllGather, kAllToAll, kDispatchRows, kChain,
 };
 
 std::string_view TextOf(PlaceRule rule);

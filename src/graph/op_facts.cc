@@ -89,6 +89,8 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
      "S(d) -> R"},
     {Op::kAllToAll, "all_to_all", R::kAllToAll,            true,  true,  true,  false, false,
      "S(a) -> S(b)"},
+    {Op::kDispatchRows, "dispatch_rows", R::kDispatchRows, false, true,  false, false, false,
+     "x [T,K] S(0), routes, ids [T,k] -> [routes,K]: the token of each, out of its owner's rows"},
     {Op::kPairMax, "pair_max", R::kAllReduce,              true,  false, true,  false, false,
      "P (value, index) [R] -> R: largest value, lowest index"},
 
@@ -119,7 +121,7 @@ std::string_view TextOf(PlaceRule rule) {
     case R::kElementwise: return "all operands alike, R or S(any): the same";
     case R::kTokenwise: return "whole rows, R or S(0): the same; norms per head also S(1), cut between heads";
     case R::kMatmul: return "x R, w S(0): S(1); x S(1), w S(1): P; x R or S(0), w R: as x";
-    case R::kFinish: return "P on axes of one rank, or R: R";
+    case R::kFinish: return "P on axes of one rank, or R: R; S(0): S(0)";
     case R::kHeads: return "all operands alike, R or S(1) over heads: the same; rope also S(0)";
     case R::kEmbed: return "w R or S(0), the owner's leaf is read in place: R, or S(0) for a rank's own rows";
     case R::kWholeRow: return "R: R";
@@ -133,6 +135,7 @@ std::string_view TextOf(PlaceRule rule) {
     case R::kReduceScatter: return "P: S(0)";
     case R::kAllGather: return "S(d): R";
     case R::kAllToAll: return "S(a): S(b)";
+    case R::kDispatchRows: return "x and routes S(0), ids R: S(0)";
     case R::kChain: return "of each op of the chain, one after the other";
   }
   return "";

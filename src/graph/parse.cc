@@ -100,9 +100,11 @@ class Reader {
   }
 
   Status Table(std::string_view text) {
-    const auto words = Split(text, " ");
-    if (words.size() != 2 && !(words.size() == 5 && words[2] == "follows")) return Wrong("'table NAME 0,...,N [follows TABLE WIDTH]' wanted");
+    auto words = Split(text, " ");
     AxisTable table;
+    table.whole = words.size() > 2 && words.back() == "whole";
+    if (table.whole) words.pop_back();
+    if (words.size() != 2 && !(words.size() == 5 && words[2] == "follows")) return Wrong("'table NAME 0,...,N [follows TABLE WIDTH] [whole]' wanted");
     table.name = words[0];
     std::vector<int64_t> starts;
     for (std::string_view n : Split(words[1], ",")) {

@@ -89,6 +89,7 @@ struct AxisTable {
   LeafTable leaves;
   int follows = -1;       // another table of the graph, or -1
   int64_t follow_width = 0;  // elements of the followed axis per leaf of this one
+  bool whole = false;     // never cut: every rank has all leaves, and their tree is the one of any deployment
   friend bool operator==(const AxisTable&, const AxisTable&) = default;
 };
 

@@ -47,6 +47,7 @@ std::string Print(const Graph& g) {
   for (const AxisTable& t : g.tables) {
     out += fmt::format("table {} {}", t.name, fmt::join(t.leaves.starts(), ","));
     if (t.follows >= 0) out += fmt::format(" follows {} {}", t.follows, t.follow_width);
+    if (t.whole) out += " whole";
     out += '\n';
   }
   constexpr std::string_view kKinds[] = {"temp", "input", "param", "state"};

@@ -45,6 +45,7 @@ class AxisRules {
     if (rule == PlaceRule::kMatmul) return Matmul();
     if (rule == PlaceRule::kChain) return Chain();
     if (rule == PlaceRule::kDispatch || rule == PlaceRule::kExpertMatmul || rule == PlaceRule::kCombine) return Routed();
+    if (rule == PlaceRule::kDispatchRows) return DispatchedRows();
     if (rule == PlaceRule::kEmbed) {
       return std::vector<Placement>(1, OnAxis(0) ? Placement::S(0, Order()) : Placement::R());
     }
@@ -85,8 +86,8 @@ class AxisRules {
         return same(first);
       case PlaceRule::kFinish:
         WEFT_RETURN_IF_ERROR(WholeBias());
-        if (first.replicated()) return same(first);
-        if (!first.partial() || g_.mesh.axes[axis_].size != 1) return refuse("P on axes of one rank");
+        if (first.replicated() || first.sharded_on(0)) return same(first);
+        if (!first.partial() || g_.mesh.axes[axis_].size != 1) return refuse("P on axes of one rank, R or S(0)");
         return same(Placement::R());
       case PlaceRule::kArgmax:
         if (first.replicated()) return same(first);
@@ -184,6 +185,16 @@ class AxisRules {
     return std::vector<Placement>(node_.out.size(), node_.op == Op::kCombine ? Placement::P() : routes);
   }
 
+  // Rows stand with their owners, and everybody knows where all of them go.
+  Result<std::vector<Placement>> DispatchedRows() const {
+    const Placement x = At(node_.in[0]), routes = At(node_.in[1]);
+    if (!routes.sharded_on(0)) return Broken("V6", g_, node_, node_.in[1], "S(0) wanted");
+    if (!At(node_.in[2]).replicated()) return Broken("V5", g_, node_, node_.in[2], "R wanted: who needs a row is for all to know");
+    const bool crosses = OnAxis(-1);
+    if (crosses ? x.sharded_on(0) : x.replicated()) return std::vector<Placement>(1, routes);
+    return Broken("V6", g_, node_, node_.in[0], crosses ? "S(0) wanted, the rows of a rank's own tokens" : "R wanted");
+  }
+
   Result<std::vector<Placement>> Matmul() const {
     const MatmulOperands operands = OperandsOf(node_);
     const Placement x = At(operands.x);
@@ -262,6 +273,7 @@ Status CheckSource(const Graph& g, const Value& v) {
     // Over a weight's outputs nothing is reduced, so they may be cut between any two blocks.
     const bool outputs = v.kind == ValueKind::kParam && p.dim == 0;
     if (v.dims[p.dim].table < 0 && !outputs) return wrong("V7", "cut where it has no leaf table");
+    if (v.dims[p.dim].table >= 0 && g.tables[v.dims[p.dim].table].whole) return wrong("V7", "cut where it stays whole");
   }
   return Status::Ok();
 }

@@ -37,6 +37,7 @@ Arity ArityOf(Op op) {
     case Op::kGatherRows: return {2, 2, 1};
     case Op::kArgmax: case Op::kSample: case Op::kHashLogits: return {1, 1, 1};
     case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax: return {1, 1, 1};
+    case Op::kDispatchRows: return {3, 3, 1};
     case Op::kMatmulReduceScatter: return {2, 3, 2};
     case Op::kMatmulAllReduceNorm: return {4, 5, 4};
     case Op::kCount: break;
@@ -44,7 +45,7 @@ Arity ArityOf(Op op) {
   return {0, 0, 0};
 }
 
-bool Moves(Op op) { return op == Op::kSliceRows || op == Op::kAllGather || op == Op::kAllToAll || op == Op::kDispatch; }
+bool Moves(Op op) { return op == Op::kSliceRows || op == Op::kAllGather || op == Op::kAllToAll || op == Op::kDispatch || op == Op::kDispatchRows; }
 
 bool IsLinear(Op op) {
   return op == Op::kColumnLinear || op == Op::kRowLinear || op == Op::kLmHead || op == Op::kMatmul;
@@ -128,7 +129,7 @@ class Shapes {
         if (a.size() != 2 || b.size() != 2 || a[0] != b[0] || a[1].table >= 0 || b[1].table >= 0) return Wrong(in[1], "whole rows, as many as the other's");
         return Is(out[0], {a[0], Dim::C(a[1].n + b[1].n)});
       }
-      case Op::kExperts: case Op::kRoute: case Op::kGroupRoutes: case Op::kDispatch: case Op::kExpertMatmul: case Op::kCombine:
+      case Op::kExperts: case Op::kRoute: case Op::kGroupRoutes: case Op::kDispatch: case Op::kDispatchRows: case Op::kExpertMatmul: case Op::kCombine:
         return Experts();
       case Op::kCausalConv: {
         WEFT_RETURN_IF_ERROR(Same(in[1], out[0]));
@@ -241,7 +242,8 @@ class Shapes {
       case Op::kGroupRoutes:
         if (x[0].sym == Sym::kTokens && y.size() == 1 && y[0].sym == Sym::kRoutes && y[0].n == x[1].n && y[0].table >= 0) return Status::Ok();
         return Wrong(out[0], "routes are T*k of a table of experts");
-      case Op::kDispatch:
+      case Op::kDispatch: case Op::kDispatchRows:
+        if (node_.op == Op::kDispatchRows) WEFT_RETURN_IF_ERROR(Is(in[2], {x[0], Dim::C(y[0].n)}));
         if (x[0].sym == Sym::kTokens && y.size() == 2 && routes_of(in[1], y[0]) && y[1] == x[1]) return Status::Ok();
         return Wrong(out[0], "a row of each route's token");
       case Op::kCombine: {
@@ -421,6 +423,9 @@ Status CheckTypes(const Graph& g, const Node& node) {
     case Op::kArgmax: case Op::kSample: case Op::kHashLogits:
       if (!plain(node.in[0]) || g.value(node.in[0]).dtype != DType::kF32) return wrong(node.in[0], "float32 logits");
       return Status::Ok();
+    case Op::kDispatchRows:
+      if (g.value(node.in[2]).dtype != DType::kI32) return wrong(node.in[2], "int32 ids");
+      [[fallthrough]];
     case Op::kGatherRows: case Op::kDispatch: case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
       if (g.value(node.in[0]).dtype != g.value(node.out[0]).dtype) return wrong(node.out[0], "the operand's dtype");
       return Status::Ok();

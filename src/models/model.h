@@ -19,6 +19,7 @@ namespace weft::models {
 struct ModelOptions {
   DType model_dtype = DType::kBF16;  // --dtype: bfloat16 or float32
   bool int8_activations = true;      // --activation-dtype: inputs of quantised weights
+  bool whole_shared_expert = false;  // --enable-shared-expert-dp: its width is never cut
 };
 
 // What the head does with its rows.

@@ -32,6 +32,7 @@ bool IsSmall(Op op, int32_t rows_max) {
     case Op::kRoute:
     case Op::kGroupRoutes:
     case Op::kDispatch:
+    case Op::kDispatchRows:
     case Op::kCombine:
     case Op::kAllReduce:
     // What comes after its product.
@@ -53,7 +54,7 @@ bool MayBePrivate(const Graph& g, const graph::Uses& uses, ValueId id) {
   if (std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end()) return false;
   for (int reader : uses.ReadersOf(id)) {
     const Node& node = g.nodes[reader];
-    if (IsExchange(node.op)) return false;
+    if (IsExchange(node.op) && node.in[0] == id) return false;  // what else one reads is a rank's own
     if (node.op == Op::kRope || node.op == Op::kKvWrite || node.op == Op::kAttention) return false;
   }
   return true;

@@ -61,7 +61,9 @@ class Weaver {
     const auto any = [&](const std::vector<bool>& of) {
       return std::any_of(node.in.begin(), node.in.end(), [&](ValueId id) { return of[static_cast<size_t>(id)]; });
     };
-    if ((weave_.exchange[static_cast<size_t>(n)] && (any(unmet_) || !shared_memory_)) || MeetsInside(node)) return Wait::kGroup;
+    // Of an exchange peers hold the first operand; others are the rank's own.
+    const bool exchange = weave_.exchange[static_cast<size_t>(n)];
+    if ((exchange && (unmet_[static_cast<size_t>(node.in[0])] || !shared_memory_)) || MeetsInside(node)) return Wait::kGroup;
     return any(unshared_) ? Wait::kRank : Wait::kNone;
   }
 

@@ -23,7 +23,7 @@ int64_t RowCapacity(const graph::Graph& g, graph::ValueId value, int64_t rows_ma
 graph::ValueId GroupingOfRoutes(const graph::Graph& g, const graph::Uses& uses, graph::ValueId rows) {
   while (!IsGrouping(g.value(rows))) {
     const graph::Node& maker = g.nodes[static_cast<size_t>(uses.ProducerOf(rows))];
-    const bool routed = maker.op == graph::Op::kDispatch || maker.op == graph::Op::kExpertMatmul;
+    const bool routed = maker.op == graph::Op::kDispatch || maker.op == graph::Op::kDispatchRows || maker.op == graph::Op::kExpertMatmul;
     rows = maker.in[routed ? 1 : 0];
   }
   return rows;

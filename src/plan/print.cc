@@ -5,6 +5,7 @@
 
 #include "graph/text.h"
 #include "plan/plan.h"
+#include "plan/wire_bytes.h"
 
 namespace weft::plan {
 namespace {
@@ -56,7 +57,7 @@ std::string Table(const std::vector<Row>& rows) {
   return out;
 }
 
-std::string WaitsText(const Step& step) {
+std::string WaitsText(const Step& step, const graph::Node& node) {
   std::string out = step.wait == Wait::kGroup ? "group" : step.wait == Wait::kRank ? "rank" : "";
   if (step.posted_behind >= 0) out += fmt::format(" posted behind {}", step.posted_behind);
   if (step.split != Split::kUnits) {
@@ -66,7 +67,7 @@ std::string WaitsText(const Step& step) {
   if (out.empty()) out = "-";
   if (step.partials > 0) out += fmt::format(" partials={}", step.partials);
   if (step.cost.row_wire_bytes > 0)
-    out += " wire " + Amount(step.cost.row_wire_bytes, "B") + "/row";
+    out += (IsUpperBound(node) ? " wire up to " : " wire ") + Amount(step.cost.row_wire_bytes, "B") + "/row";
   return out;
 }
 
@@ -87,7 +88,7 @@ Row RowOf(const Plan& plan, size_t s) {
           Amount(step.cost.weight_bytes, "B"),
           Amount(step.cost.row_bytes, "B"),
           Amount(step.cost.row_flops, ""),
-          WaitsText(step)};
+          WaitsText(step, node)};
 }
 
 // The same refusal at every layer is told once, with where it was first seen.

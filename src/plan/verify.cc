@@ -133,7 +133,8 @@ class Checker {
       for (ValueId id : g_.nodes[s].in) {
         const int maker = uses_.ProducerOf(id);
         if (maker < 0) continue;
-        if (Crosses(s) && !WaitsBetween(maker, s, Wait::kGroup)) {
+        // Of an exchange peers hold the first operand; others are the rank's own.
+        if (Crosses(s) && id == g_.nodes[s].in[0] && !WaitsBetween(maker, s, Wait::kGroup)) {
           return Broken("P2", s, id, "a peer's part is not waited for");
         }
         const bool own = p_.workers_per_rank == 1 || p_.steps[maker].split == Split::kEach ||

@@ -1,5 +1,7 @@
 #include "plan/wire_bytes.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "plan/local_rows.h"
 
@@ -30,7 +32,20 @@ int64_t Columns(const Graph& g, const Value& from, int peer, const Value& to, in
   return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
 }
 
+// Each rank with experts takes every row of its peers at most, and a token goes to top_k ranks at most.
+int64_t DispatchedBytesMax(const Graph& g, const Node& node, int64_t rows) {
+  const Value &x = g.value(node.in[0]), &routes = g.value(node.in[1]);
+  int64_t taken = 0;
+  for (int rank = 0; rank < g.mesh.ranks(); ++rank) {
+    if (ExpertsOf(g, routes, rank).size() == 0) continue;
+    for (int peer : GroupOf(g, node, rank)) taken += peer == rank ? 0 : LocalRows(g, x, peer).Count(rows);
+  }
+  return std::min(taken, rows * routes.dims[0].n) * BytesOfRow(x, x.dims[1].n);
+}
+
 }  // namespace
+
+bool IsUpperBound(const Node& node) { return node.op == Op::kDispatchRows; }
 
 const Node& MakerOfRoots(const Graph& g, ValueId roots) {
   const int producer = g.ProducerOf(roots);
@@ -41,6 +56,7 @@ const Node& MakerOfRoots(const Graph& g, ValueId roots) {
 int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
   if (IsFused(node.op)) return DirectWireBytes(g, ChainOf(node).exchange, rows);
   if (!IsExchange(node.op)) return 0;
+  if (node.op == Op::kDispatchRows) return DispatchedBytesMax(g, node, rows);
   const Value &x = g.value(node.in[0]), &y = g.value(node.out[0]);
   const bool reduces = node.op == Op::kAllReduce || node.op == Op::kReduceScatter;
   const Node* maker = reduces ? &MakerOfRoots(g, node.in[0]) : nullptr;

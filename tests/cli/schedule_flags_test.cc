@@ -61,6 +61,23 @@ TEST(ChooseSchedule, TakesEveryNameAndAuto) {
   EXPECT_TRUE(Chosen([](ScheduleFlags& f) { f.schedule = "auto"; }).config.automatic);
 }
 
+// Upstream's key turns FlashComm1 on with it, our flag says that one thing.
+TEST(ChooseSchedule, AWholeSharedExpertIsAskedForByEitherName) {
+  EXPECT_FALSE(Chosen([](ScheduleFlags&) {}).whole_shared_expert);
+  const ScheduleChoice own = Chosen([](ScheduleFlags& f) { f.enable_shared_expert_dp = true; });
+  EXPECT_TRUE(own.whole_shared_expert);
+  EXPECT_EQ(own.config.schedule, Schedule::kPlain);
+  EXPECT_TRUE(own.notices.empty()) << AllNotices(own);
+  EXPECT_TRUE(Chosen(Additional(R"({"enable_shared_expert_dp":true})")).whole_shared_expert);
+  const ScheduleChoice named = Chosen([](ScheduleFlags& f) {
+    f.schedule = "sp";
+    f.upstream.additional_config = {R"({"enable_shared_expert_dp":true})"};
+  });
+  EXPECT_TRUE(named.whole_shared_expert);
+  EXPECT_EQ(named.config.schedule, Schedule::kSp);
+  EXPECT_EQ(Told(named, "--schedule sp goes over --additional-config enable_shared_expert_dp, which would be fc1"), 1) << AllNotices(named);
+}
+
 // What upstream's words make together.
 TEST(ChooseSchedule, UpstreamsWordsNameASchedule) {
   struct Row {
@@ -76,6 +93,9 @@ TEST(ChooseSchedule, UpstreamsWordsNameASchedule) {
         Row{no, R"({"flashcomm2_parallel_size":2})", Schedule::kFc2, 2},
         Row{no, R"({"enable_flashcomm1":true,"enable_flashcomm2_parallel_size":1})",
             Schedule::kFc1Fc2, 1},
+        Row{no, R"({"enable_shared_expert_dp":true})", Schedule::kFc1, 1},
+        Row{no, R"({"enable_shared_expert_dp":false})", Schedule::kPlain, 1},
+        Row{no, R"({"enable_shared_expert_dp":true,"flashcomm2_parallel_size":2})", Schedule::kFc1Fc2, 2},
         Row{no, R"({"enable_flashcomm2_parallel_size":0})", Schedule::kPlain, 1},
         Row{no, R"({"enable_flashcomm2_parallel_size":-1})", Schedule::kPlain, 1},
         Row{sp, R"({"flashcomm2_parallel_size":2})", Schedule::kFc2, 2}}) {

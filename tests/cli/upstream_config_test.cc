@@ -103,6 +103,24 @@ TEST(ReadUpstream, Row35AnOptionGoesOverAVariable) {
   EXPECT_TRUE(zero.flashcomm1->value);
 }
 
+TEST(ReadUpstream, FusedMc2SaysWhatMovesRowsHere) {
+  for (const char* level : {"1", "2"}) {
+    const UpstreamConfig c = Read({.environment = {{"VLLM_ASCEND_ENABLE_FUSED_MC2", level}}});
+    ASSERT_EQ(c.notices.size(), 1u);
+    EXPECT_NE(c.notices[0].text.find("exchange_experts"), std::string::npos) << c.notices[0].text;
+    EXPECT_NE(c.notices[0].text.find("no row is dropped"), std::string::npos);
+  }
+  EXPECT_TRUE(Read({.environment = {{"VLLM_ASCEND_ENABLE_FUSED_MC2", "0"}}}).notices.empty());
+  EXPECT_FALSE(ReadUpstream({.environment = {{"VLLM_ASCEND_ENABLE_FUSED_MC2", "3"}}}).ok());
+}
+
+TEST(ReadUpstream, SharedExpertDpIsRead) {
+  const UpstreamConfig c = Read({.additional_config = {R"({"enable_shared_expert_dp":true})"}});
+  ASSERT_TRUE(c.shared_expert_dp);
+  EXPECT_TRUE(c.shared_expert_dp->value);
+  EXPECT_TRUE(c.notices.empty());
+}
+
 TEST(ReadUpstream, EitherVariableOfFlashComm1TurnsItOn) {
   struct Row {
     const char *now, *before;

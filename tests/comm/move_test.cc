@@ -6,7 +6,7 @@
 
 #include "comm/parts.h"
 #include "comm/reference.h"
-#include "reduce_case.h"
+#include "window_case.h"
 
 namespace weft::comm {
 namespace {
@@ -157,6 +157,51 @@ TEST(PairMax, EveryRankGetsTheLargestWithTheLowestId) {
       }
     }
   }
+}
+
+// Who asks before the routes are known hears the most that can be; afterwards what it is. A row that meets two experts
+// of a member crosses once.
+TEST(DispatchRows, BytesAreThoseOfTheRowsThatAreMet) {
+  std::vector<std::byte> rows(4 * 8), out(4 * 8);
+  const std::vector<int32_t> ids{0, 1, 2, 3, 0, 3, 1, 2}, place{0, 1, -1, -1, 2, -1, 3, -1};  // 4 tokens, member 0 has experts 0 and 1
+  const HeldRows held[] = {{.from = 0, .begin = 0, .end = 1, .planes = {{rows.data(), 8}}}, {.from = 1, .begin = 1, .end = 4, .planes = {{rows.data() + 8, 8}}}};
+  DispatchRowsArgs a{.rank = 0, .tokens = 4, .top_k = 2, .first = 0, .count = 2, .place = place.data(), .held = held, .held_count = 2};
+  a.bytes[0] = a.to_stride[0] = 8;
+  a.to[0] = out.data();
+  const Method<DispatchRowsArgs>& direct = *DispatchRowsMethods()[0];
+  EXPECT_EQ(direct.bytes(a), 3 * 8);
+  a.ids = ids.data();
+  EXPECT_EQ(direct.bytes(a), 2 * 8) << "token 1 meets nobody here";
+  EXPECT_EQ(direct.run(a, 0, {0, direct.units(a, 0)}), 2 * 8);
+  a.count = 0;
+  EXPECT_EQ(direct.bytes(a), 0);
+  EXPECT_EQ(direct.units(a, 0), 0) << "a member without experts";
+}
+
+// Negative control: a row out of another owner's window is not what the contract gives.
+TEST(DispatchRows, ARowOfTheWrongOwnerShows) {
+  Rng rng(77);
+  DispatchCase test(DispatchRowsMethods()[0], {.tokens = {0, 3, 6}, .experts = {0, 2, 4}, .top_k = 2, .bytes = {64}, .seed = 5});
+  std::vector<std::vector<std::byte>> windows;
+  std::vector<std::byte*> seen;
+  for (int m = 0; m < 2; ++m) {
+    test.Fill(m, windows.emplace_back(test.WindowBytes(m)).data());
+    seen.push_back(windows[m].data());
+  }
+  const auto result = [&] {
+    test.Run(0, 0, {0, test.Units(0, 0)});
+    const auto at = windows[0].begin() + test.ResultOf(0).begin;
+    return std::vector<std::byte>(at, at + test.ResultOf(0).bytes);
+  };
+  test.See(seen);
+  EXPECT_EQ(result(), test.Expected(0));
+  std::vector<HeldRows> swapped(test.args()[0].held, test.args()[0].held + 2);
+  std::swap(swapped[0].planes[0], swapped[1].planes[0]);
+  DispatchRowsArgs wrong = test.args()[0];
+  wrong.held = swapped.data();
+  DispatchRowsMethods()[0]->run(wrong, 0, {0, test.Units(0, 0)});
+  const auto at = windows[0].begin() + test.ResultOf(0).begin;
+  EXPECT_NE(std::vector<std::byte>(at, at + test.ResultOf(0).bytes), test.Expected(0));
 }
 
 // Features cut over all ranks -> all-to-all on odp -> [own chunks, features of the otp member] ->

@@ -43,11 +43,11 @@ support::SparseCheckpoint Tiny(const std::string& name) {
 
 class PlanPrinter {
  public:
-  PlanPrinter(const io::Checkpoint& checkpoint, int ranks, plan::ScheduleConfig schedule = {})
-      : checkpoint_(checkpoint), ranks_(ranks), schedule_(schedule), target_(Options(ranks)) {}
+  PlanPrinter(const io::Checkpoint& checkpoint, int ranks, plan::ScheduleConfig schedule = {}, models::ModelOptions model = {})
+      : checkpoint_(checkpoint), ranks_(ranks), schedule_(schedule), model_(model), target_(Options(ranks)) {}
 
   std::string Body(const char* what, int32_t rows) const {
-    auto graph = Model().build_body(checkpoint_, {});
+    auto graph = Model().build_body(checkpoint_, model_);
     return Text(what, std::move(graph),
                 {Bucket::Kind::kBody, rows, rows, HeadMode::kGreedy, false});
   }
@@ -86,6 +86,7 @@ class PlanPrinter {
   const io::Checkpoint& checkpoint_;
   int ranks_;
   plan::ScheduleConfig schedule_;
+  models::ModelOptions model_;
   CpuTarget target_;
 };
 
@@ -122,6 +123,22 @@ TEST(GoldenPlans, OfSchedulesAreTheOnesUnderReview) {
     const PlanPrinter print(*checkpoint, 4, config);
     support::ExpectGolden(fmt::format("plans/smollm2_two_layers.tp4.{}.txt", name),
                           print.Body("decode:1", 1) + print.Body("prefill:512", 512));
+  }
+}
+
+// Experts where rows are cut: with a shared expert its gather stays, unless it is whole on every rank.
+TEST(GoldenPlans, OfExpertsAreTheOnesUnderReview) {
+  for (const std::string model : {"qwen3_moe_6h2_bf16", "qwen35_moe_r2_4h2_bf16"}) {
+    const support::SparseCheckpoint checkpoint = Tiny(model);
+    ASSERT_NE(checkpoint.file, nullptr);
+    plan::ScheduleConfig config;
+    config.schedule = plan::Schedule::kFc1;
+    config.fc1_min_tokens = 1;
+    const PlanPrinter print(*checkpoint, 4, config);
+    support::ExpectGolden(fmt::format("plans/{}.tp4.fc1.txt", model), print.Body("decode:1", 1) + print.Body("prefill:512", 512));
+    if ((*checkpoint).config().shared_expert_intermediate_size == 0) continue;
+    const PlanPrinter whole(*checkpoint, 4, config, {.whole_shared_expert = true});
+    support::ExpectGolden(fmt::format("plans/{}.tp4.fc1.whole_shared.txt", model), whole.Body("decode:1", 1) + whole.Body("prefill:512", 512));
   }
 }
 

@@ -90,6 +90,41 @@ TEST(Processes, EveryScheduleAndMethodToo) {
   }
 }
 
+// Every process reckons from the routes which of its rows the others take.
+TEST(Processes, ExpertsRowsGoFromTheirOwnersToo) {
+  for (const char* name : {"qwen3_moe_6h2_bf16", "qwen35_moe_r2_4h2_bf16"}) {
+    for (const int ranks : {2, 3, 4}) {
+      ExecConfig config = support::SmallConfig(ranks, ranks == 3 ? 6 : ranks);
+      config.schedule.schedule = ranks == 2 ? plan::Schedule::kSp : plan::Schedule::kFc1;
+      config.schedule.sp_min_tokens = config.schedule.fc1_min_tokens = 1;
+      config.compile.switches["exchange_experts"] = graph::Switch::kOn;
+      ExpectTheBitsOfOneProcess(std::string(WEFT_TESTS_DIR) + "/models/data/" + name, config);
+    }
+  }
+}
+
+// Each holds a shared expert of its own, and walks it on its own rows.
+TEST(Processes, AWholeSharedExpertToo) {
+  const std::string model = std::string(WEFT_TESTS_DIR) + "/models/data/qwen35_moe_r2_4h2_bf16";
+  ExecConfig config = support::SmallConfig(3);
+  std::vector<std::atomic<int64_t>> bytes(2);
+  for (const bool whole : {false, true}) {
+    config.whole_shared_expert = whole;
+    config.schedule.schedule = plan::Schedule::kFc1;
+    config.schedule.fc1_min_tokens = 1;
+    config.compile.switches["exchange_experts"] = graph::Switch::kOn;
+    ExpectTheBitsOfOneProcess(model, config);
+    support::LoopJob job(3);
+    job.RunEach([&](comm::Link& link) {
+      const auto checkpoint = support::OpenCheckpoint(model);
+      ExecConfig mine = config;
+      mine.link = &link;
+      if (const auto executor = support::MakeExecutor(*checkpoint, mine)) bytes[whole] += InstanceOf(*executor).weight_bytes();
+    });
+  }
+  EXPECT_GT(bytes[1].load(), bytes[0].load()) << "three copies of what was one";
+}
+
 // Greedy ids come from a maximum over processes, which is another exchange.
 TEST(Processes, GreedyIdsAreThoseOfOneProcess) {
   const auto checkpoint = support::OpenCheckpoint(support::TinyCheckpoints()[0]);

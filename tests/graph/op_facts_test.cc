@@ -28,11 +28,11 @@ TEST(OpFacts, ExchangesAndIntentionsAreTold) {
   for (const OpFacts& f : AllOps()) {
     EXPECT_EQ(IsIntention(f.op), f.rule == PlaceRule::kIntention) << f.name;
     const bool moves = f.rule == PlaceRule::kAllReduce || f.rule == PlaceRule::kReduceScatter ||
-                       f.rule == PlaceRule::kAllGather || f.rule == PlaceRule::kAllToAll;
+                       f.rule == PlaceRule::kAllGather || f.rule == PlaceRule::kAllToAll || f.rule == PlaceRule::kDispatchRows;
     EXPECT_EQ(IsExchange(f.op), moves) << f.name;
     const bool recurs = f.op == Op::kCausalConv || f.op == Op::kGatedDelta;
     EXPECT_EQ(f.effect, recurs || f.op == Op::kKvWrite || f.op == Op::kSelfAttention) << f.name;
-    const bool regroups = f.op == Op::kGatherRows || f.op == Op::kGroupRoutes || f.op == Op::kDispatch || f.op == Op::kExpertMatmul;
+    const bool regroups = f.op == Op::kGatherRows || f.op == Op::kGroupRoutes || f.op == Op::kDispatch || f.op == Op::kDispatchRows || f.op == Op::kExpertMatmul;
     EXPECT_EQ(f.token_wise, !recurs && !regroups && f.op != Op::kAttention && f.op != Op::kSelfAttention) << f.name;
     EXPECT_FALSE(f.view) << f.name << ": no op of today moves nothing";
   }
@@ -106,7 +106,7 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kEmbed, "R0", "0", {{"axes", int64_t{1}}}}, {Op::kEmbed, "R0", "R", {{"axes", int64_t{2}}}},
       {Op::kSample, "R", "R"}, {Op::kSample, "1", "V6"}, {Op::kHashLogits, "R", "R"}, {Op::kHashLogits, "1", "V6"},
       // reductions
-      {Op::kFinish, "P", "V6"}, {Op::kFinish, "R", "R"}, {Op::kFinish, "1", "V6"}, {Op::kFinish, "R0", "V5"},
+      {Op::kFinish, "P", "V6"}, {Op::kFinish, "R", "R"}, {Op::kFinish, "1", "V6"}, {Op::kFinish, "0", "0"}, {Op::kFinish, "R0", "V5"},
       {Op::kAllReduce, "P", "R"}, {Op::kAllReduce, "PR", "R"}, {Op::kAllReduce, "P0", "V5"}, {Op::kAllReduce, "R", "V6"}, {Op::kAllReduce, "1", "V6"},
       {Op::kReduceScatter, "P", "0"}, {Op::kReduceScatter, "R", "V6"}, {Op::kReduceScatter, "P0", "V5"},
       {Op::kPairMax, "P", "R"}, {Op::kPairMax, "R", "V6"},
@@ -120,6 +120,9 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       // experts
       {Op::kRoute, "R", "RR"}, {Op::kRoute, "0", "00"}, {Op::kRoute, "0R", "00"}, {Op::kRoute, "1", "V6"}, {Op::kRoute, "P", "V6"}, {Op::kRoute, "R0", "V5"},
       {Op::kGroupRoutes, "R", "0"}, {Op::kGroupRoutes, "0", "V6"}, {Op::kDispatch, "R0", "0"}, {Op::kDispatch, "00", "V5"}, {Op::kDispatch, "RR", "V6"},
+      {Op::kDispatchRows, "00R", "0"}, {Op::kDispatchRows, "R0R", "V6"}, {Op::kDispatchRows, "10R", "V6"}, {Op::kDispatchRows, "P0R", "V6"},
+      {Op::kDispatchRows, "0RR", "V6"}, {Op::kDispatchRows, "000", "V5"}, {Op::kDispatchRows, "R0R", "0", {{"axes", int64_t{2}}}},
+      {Op::kDispatchRows, "00R", "V6", {{"axes", int64_t{2}}}},
       {Op::kExpertMatmul, "000", "0"}, {Op::kExpertMatmul, "R00", "V5"}, {Op::kExpertMatmul, "00R", "V5"}, {Op::kExpertMatmul, "001", "V5"},
       {Op::kExpertMatmul, "RRR", "V6"}, {Op::kCombine, "00RR", "P"}, {Op::kCombine, "000R", "V5"}, {Op::kCombine, "00R0", "V5"}, {Op::kCombine, "R0RR", "V5"},
       {Op::kGateRows, "RR", "R"}, {Op::kGateRows, "00", "0"}, {Op::kGateRows, "0R", "V5"}, {Op::kGateRows, "11", "V6"},

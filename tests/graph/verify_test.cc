@@ -58,7 +58,7 @@ std::vector<WrongRewrite> WrongRewrites() {
       {"V4", "a residual in another dtype", [](Graph& g) { g.value(NodeOf(g, Op::kAdd).out[0]).dtype = DType::kF32; }, "dtype"},
       {"V5", "a whole bias of cut outputs", [](Graph& g) { g.value(NodeOf(g, Op::kMatmul).in[4]).on = {Placement::R()}; }, "its outputs stand S(1)"},
       {"V5", "keys cut, cache whole", [](Graph& g) { g.value(NodeOf(g, Op::kKvWrite).in[0]).on = {Placement::R()}; }, "kv.0"},
-      {"V6", "no all-reduce", [](Graph& g) { NodeOf(g, Op::kAllReduce).op = Op::kFinish; }, "P on axes of one rank wanted"},
+      {"V6", "no all-reduce", [](Graph& g) { NodeOf(g, Op::kAllReduce).op = Op::kFinish; }, "P on axes of one rank, R or S(0) wanted"},
       {"V6", "finished by one rank of two", [](Graph& g) {
          Node& m = NodeOf(g, Op::kMatmul, 1);
          std::erase_if(m.attrs, [](const Attr& a) { return a.key == "roots"; });
@@ -101,7 +101,7 @@ std::vector<WrongRewrite> WrongHybrids() {
          for (Node& node : g.nodes) {
            if (node.op == Op::kAllReduce && g.nodes[static_cast<size_t>(g.ProducerOf(node.in[0]))].op == Op::kCombine) node.op = Op::kFinish;
          }
-       }, "P on axes of one rank wanted"},
+       }, "P on axes of one rank, R or S(0) wanted"},
       {"V8", "two recurrences of one state", [](Graph& g) { NodeOf(g, Op::kCausalConv, 1).in[0] = NodeOf(g, Op::kCausalConv, 0).in[0]; }, "has a writer already"},
   };
 }

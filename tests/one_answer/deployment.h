@@ -38,6 +38,7 @@ struct Causes {
   int64_t draft_steps = 0;
   std::map<std::string, int64_t> planned_calls, planned_bytes;  // of the plans that ran
   std::set<std::string> uneven;  // kinds whose bytes the plans know per full bucket only
+  std::set<std::string> at_most; // kinds of which the plans know the most that can be
 };
 
 // Hands steps on, counts what they were, and may offer fewer pages than there are.
@@ -83,6 +84,7 @@ class Watched final : public plan::Executor {
       ++causes_.planned_calls[name];
       // Shares of other methods are whole blocks of 64 columns, so theirs are not even per row.
       if (fused ? step.phases > 1 : step.impl != "direct") causes_.uneven.insert(name);
+      if (plan::IsUpperBound(node)) causes_.at_most.insert(name);
       causes_.planned_bytes[name] += plan::WireBytes(plan, step, rows);
     }
   }

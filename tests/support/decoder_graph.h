@@ -22,7 +22,7 @@ struct DecoderShape {
   bool head_norms = false;
   bool output_gate = false;      // of attention
   int64_t experts = 0, top_k = 2, expert_width = 32;
-  bool shared_expert = false;
+  bool shared_expert = false, whole_shared = false;
   // Every other layer, from the first on, is a gated delta net.
   int64_t key_heads = 0, value_heads = 0, key_dim = 8, value_dim = 16;
 };
@@ -48,7 +48,9 @@ inline graph::ValueId MoeBlock(graph::Builder& b, const DecoderShape& s, const s
   const graph::ValueId routed = b.Experts(args);
   if (!s.shared_expert) return routed;
   b.Layer(label + ".shared");
-  const Dim w_dim = Dim::C(s.width, b.Table(label + ".shared_ffn", LeafTable::Make(s.width, 32)));
+  const std::string table = label + ".shared_ffn";
+  const LeafTable leaves = LeafTable::Make(s.width, 32);
+  const Dim w_dim = Dim::C(s.width, s.whole_shared ? b.WholeTable(table, leaves) : b.Table(table, leaves));
   const auto gate_up = b.ColumnLinear(x, {b.Param(name + "shared.gate", s.weights, {w_dim, h_dim}), b.Param(name + "shared.up", s.weights, {w_dim, h_dim})},
                                       {kNoValue, kNoValue}, {"gate", "up"});
   const graph::ValueId down = b.RowLinear(b.SwiGlu(gate_up[0], gate_up[1]), b.Param(name + "shared.down", s.weights, {h_dim, w_dim}), kNoValue, "down");
@@ -207,6 +209,7 @@ inline std::vector<DecoderShape> DecoderShapes() {
       {.heads = 4, .kv_heads = 2, .head_norms = true, .experts = 6},
       {.heads = 4, .kv_heads = 1, .weights = DType::kQ8_0, .head_norms = true, .output_gate = true, .experts = 5, .top_k = 3, .expert_width = 64,
        .shared_expert = true, .key_heads = 2, .value_heads = 4},
+      {.heads = 4, .kv_heads = 2, .experts = 4, .shared_expert = true, .whole_shared = true},
       {.model_dtype = DType::kF32, .weights = DType::kF32, .output_gate = true, .key_heads = 2, .value_heads = 6},
   };
 }

@@ -252,6 +252,7 @@ class Interpreter {
         out(0) = std::move(y);
         return Status::Ok();
       }
+      case Op::kDispatchRows: return DispatchRows(node, rank);
       case Op::kExpertMatmul: return ExpertMatmul(node, rank);
       case Op::kCombine: return Combine(node, rank);
       case Op::kCausalConv: return CausalConv(node, rank);
@@ -487,6 +488,28 @@ class Interpreter {
         y.data.insert(y.data.end(), {static_cast<float>(e), static_cast<float>(i / ids.cols), static_cast<float>(i % ids.cols)});
         ++y.rows;
       }
+    }
+    values_[node.out[0]][rank] = std::move(y);
+    return Status::Ok();
+  }
+
+  // Every route's row from whoever of the group has its token; who sends what is told by the ids alone.
+  Status DispatchRows(const Node& node, int rank) {
+    const Local &routes = values_[node.in[1]][rank], &ids = values_[node.in[2]][rank];
+    const auto tokens = static_cast<int64_t>(step_.ids.size());
+    if (ids.rows != tokens) return Malformed(node, "routes of some tokens only");
+    Local y{routes.rows, values_[node.in[0]][rank].cols, {}, {}, 0};
+    for (int64_t r = 0; r < routes.rows; ++r) {
+      const auto token = static_cast<int64_t>(routes.data[3 * r + 1]), at = token * ids.cols + static_cast<int64_t>(routes.data[3 * r + 2]);
+      if (at >= static_cast<int64_t>(ids.data.size()) || ids.data[at] != routes.data[3 * r]) return Malformed(node, "a row is sent by other ids");
+      const float* found = nullptr;
+      for (int peer : GroupOf(g_, node, rank)) {
+        const std::vector<int64_t> theirs = Rows(node.in[0], tokens, peer);
+        const auto row = std::find(theirs.begin(), theirs.end(), token);
+        if (row != theirs.end()) found = values_[node.in[0]][peer].data.data() + (row - theirs.begin()) * y.cols;
+      }
+      if (found == nullptr) return Malformed(node, "nobody of the group has the row");
+      y.data.insert(y.data.end(), found, found + y.cols);
     }
     values_[node.out[0]][rank] = std::move(y);
     return Status::Ok();

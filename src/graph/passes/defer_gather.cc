@@ -3,10 +3,11 @@
 //   x = all_gather(s); q = quantise(x)   ->   q' = quantise(s); q = all_gather(q')
 // Law: an op whose row depends on that row alone may be done before the rows meet. The gather sinks if all
 // readers of its result can work on own rows and what they make has no more bytes: int8 rows instead of
-// bf16, MLA's q_a and kv_a latents instead of hidden, a router's logits and int8 rows instead of hidden.
+// bf16, MLA's q_a and kv_a latents instead of hidden, a router's choice and int8 rows instead of hidden.
+#include <algorithm>
 #include <utility>
 
-#include "graph/passes/pass.h"
+#include "graph/passes/own_rows.h"
 
 namespace weft::graph {
 namespace {
@@ -16,23 +17,13 @@ std::string Refuse(const PassContext& c) {
   return c.ranks == 1 ? "one rank gathers nothing" : "";
 }
 
-// Reads one value of rows (its first operand) beside whole weights, and may do so on any rows.
+// Reads one value of rows (its first operand) beside whole weights, and may do so on any rows. A slice of what was
+// gathered is what stands there already.
 bool WorksOnOwnRows(const Graph& g, const Node& node, ValueId rows) {
   if (node.in[0] != rows) return false;
-  switch (node.op) {
-    case Op::kQuantise: return true;
-    case Op::kRmsNorm: return node.Int("groups") == 1;
-    case Op::kMatmul:
-      for (size_t i = 1; i < node.in.size(); ++i) {
-        if (g.value(node.in[i]).on != WholeOnAll(g)) return false;
-      }
-      return !node.Has("roots");
-    default: return false;
-  }
-}
-
-bool GathersRows(const Graph& g, const Node& node) {
-  return node.op == Op::kAllGather && node.Int("axes") == AllAxes(g) && g.value(node.in[0]).on == CutByAll(g, 0);
+  if (node.op == Op::kSliceRows) return g.value(node.out[0]).on == CutByAll(g, 0);
+  if (node.Has("roots") || (node.op == Op::kRmsNorm && node.Int("groups") != 1)) return false;
+  return RowOperands(g, node) == 1;
 }
 
 // Sinks the first gather that can; false when none can.
@@ -46,6 +37,7 @@ bool SinkOne(Graph& g) {
     int64_t bytes = 0;
     for (int reader : readers) {
       all = all && WorksOnOwnRows(g, g.nodes[reader], whole);
+      if (g.nodes[reader].op == Op::kSliceRows) continue;
       for (ValueId id : g.nodes[reader].out) bytes += RowBytes(g, id);
     }
     for (ValueId id : g.outputs) all = all && id != whole;
@@ -58,6 +50,10 @@ bool SinkOne(Graph& g) {
       Node node = std::move(old[m]);
       if (!sinks[m]) {
         g.nodes.push_back(std::move(node));
+        continue;
+      }
+      if (node.op == Op::kSliceRows) {
+        for (Node& other : old) std::replace(other.in.begin(), other.in.end(), node.out[0], own);
         continue;
       }
       node.in[0] = own;

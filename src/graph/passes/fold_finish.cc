@@ -1,4 +1,4 @@
-// fold_finish: on one rank the matmul adds its own leaf roots and rounds; no fp32 roots in memory.
+// fold_finish: where a rank has all leaves the matmul adds its own leaf roots and rounds; no fp32 roots in memory.
 //   r = matmul(x, w); y = finish(r, bias)   ->   y = matmul(x, w, bias) {finish}
 // Law: the tree and the rounding are the same ops in the same order, done where the roots are made.
 #include <fmt/format.h>
@@ -8,9 +8,10 @@
 namespace weft::graph {
 namespace {
 
-std::string Refuse(const PassContext& c) {
-  if (c.ranks > 1) return fmt::format("{} ranks: the roots must cross between them first", c.ranks);
-  return "";
+std::string Refuse(const PassContext&) { return ""; }
+
+std::string Why(const Graph&, const PassContext& c) {
+  return c.ranks > 1 ? fmt::format("{} ranks: the roots must cross between them first", c.ranks) : "";
 }
 
 int Run(Graph& g, const PassContext&) {
@@ -40,6 +41,6 @@ int Run(Graph& g, const PassContext&) {
 
 extern const Pass kFoldFinish;
 const Pass kFoldFinish{"fold_finish", Numerics::kExact,
-                       "one rank: matmuls finish their own reduction tree", Refuse, Run};
+                       "where a rank has all leaves: matmuls finish their own reduction tree", Refuse, Run, Why};
 
 }  // namespace weft::graph

@@ -1,9 +1,11 @@
 // Placement by propagation: params stand where their leaf tables cut them, every other value where
 // its op's rule puts it, and a change of placement is inserted where an op cannot read what it gets.
-//   Partial read by finish            -> all_reduce in finish's place (tree, bias, one rounding)
+//   Partial read by finish            -> all_reduce in finish's place (tree, bias, one rounding); what an axis
+//                                        that stays whole is reduced over is no Partial
 //   Sharded read by a whole-row op    -> all_gather before it (shard_argmax may undo one)
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "graph/meaning.h"
@@ -15,10 +17,10 @@ namespace {
 
 // A param or state is cut on every axis of the mesh by the first dim that has a table; axes cut major
 // to minor.
-Placements CutByTables(const Value& value, const Mesh& mesh) {
+Placements CutByTables(const Graph& g, const Value& value, const Mesh& mesh) {
   Placements on(mesh.axes.size(), Placement::R());
   for (size_t d = 0; d < value.dims.size(); ++d) {
-    if (value.dims[d].table < 0) continue;
+    if (value.dims[d].table < 0 || g.tables[static_cast<size_t>(value.dims[d].table)].whole) continue;
     for (size_t a = 0; a < on.size(); ++a) on[a] = Placement::S(static_cast<int>(d), static_cast<int>(a));
     break;
   }
@@ -32,7 +34,7 @@ class Inserter {
     nodes_.swap(g_.nodes);
     for (Value& value : g_.values) {
       value.on = value.kind == ValueKind::kParam || value.kind == ValueKind::kState
-                     ? CutByTables(value, mesh)
+                     ? CutByTables(g_, value, mesh)
                      : Placements(mesh.axes.size(), Placement::R());
     }
   }
@@ -42,7 +44,7 @@ class Inserter {
       for (ValueId& id : node.in) {
         if (auto it = gathered_.find(id); it != gathered_.end() && NeedsWholeRow(node)) id = it->second;
       }
-      if (node.op == Op::kFinish && g_.mesh.ranks() > 1) node.op = Op::kAllReduce;
+      if (node.op == Op::kFinish && g_.mesh.ranks() > 1 && AnyPartial(node.in[0])) node.op = Op::kAllReduce;
       if (NeedsWholeRow(node) && AnySharded(node.in[0])) Gather(node);
       WEFT_RETURN_IF_ERROR(Place(node));
       g_.nodes.push_back(node);
@@ -56,6 +58,10 @@ class Inserter {
       if (p.sharded()) return true;
     }
     return false;
+  }
+  bool AnyPartial(ValueId id) const {
+    const Placements& on = g_.value(id).on;
+    return std::any_of(on.begin(), on.end(), [](const Placement& p) { return p.partial(); });
   }
   static bool NeedsWholeRow(const Node& node) {
     return FactsOf(node.op).rule == PlaceRule::kWholeRow || node.op == Op::kArgmax;

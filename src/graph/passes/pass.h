@@ -38,6 +38,8 @@ struct Pass {
   std::string (*refuse)(const PassContext&);
   // Rewrites `graph`; returns how many times.
   int (*run)(Graph& graph, const PassContext&);
+  // Why it left a graph as it was, where there is more to say than that nothing was found; "" if not.
+  std::string (*why_not)(const Graph& graph, const PassContext&) = nullptr;
 };
 
 struct PassReport {

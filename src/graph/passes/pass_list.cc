@@ -12,6 +12,9 @@ extern const Pass kGatherColumns;
 extern const Pass kRegroupOProj;
 extern const Pass kSequenceParallel;
 extern const Pass kDeferGather;
+extern const Pass kExchangeExperts;
+extern const Pass kLiftSlices;
+extern const Pass kLiftSlices;
 extern const Pass kShardLayers;
 extern const Pass kShardArgmax;
 
@@ -20,10 +23,11 @@ namespace {
 // passes' own constants live in other files.
 std::span<const Pass> List() {
   // Schedules first, then what works on any of them. regroup_o_proj finds the scatter that
-  // sequence_parallel made, and chains are fused when nobody takes them apart any more.
-  static const std::array<Pass, 10> kPasses{kGatherColumns, kSequenceParallel, kRegroupOProj,   kShardLayers,
-                                            kDeferGather,   kShardArgmax,      kFoldFinish,     kFuseAddRmsNorm,
-                                            kFuseMatmulReduceScatter, kFuseMatmulAllReduceNorm};
+  // sequence_parallel made, lift_slices and exchange_experts the gathers where they have sunk to, and chains are fused
+  // when nobody takes them apart any more.
+  static const std::array<Pass, 12> kPasses{kGatherColumns, kSequenceParallel, kRegroupOProj, kShardLayers,
+                                            kDeferGather,   kLiftSlices,       kExchangeExperts, kShardArgmax,
+                                            kFoldFinish,    kFuseAddRmsNorm,   kFuseMatmulReduceScatter, kFuseMatmulAllReduceNorm};
   return kPasses;
 }
 }  // namespace

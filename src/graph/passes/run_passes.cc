@@ -108,7 +108,10 @@ Result<PassRun> RunPasses(Graph placed, const PassContext& context, bool eager) 
       WEFT_RETURN_IF_ERROR(Verify(run.graph).In(pass.name));
       WEFT_RETURN_IF_ERROR(SameMeaning(meaning, run.graph).In(pass.name));
       report.ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
-      if (report.rewrites == 0) report.refusal = "nothing to rewrite";
+      if (report.rewrites == 0) {
+        if (pass.why_not != nullptr) report.refusal = pass.why_not(run.graph, context);
+        if (report.refusal.empty()) report.refusal = "nothing to rewrite";
+      }
     }
     run.reports.push_back(std::move(report));
   }

@@ -14,8 +14,8 @@ Result<ValueId> BuildMlp(graph::Builder& b, ParamSource& params, const io::Model
   const int64_t width = part.width;
   b.Layer(part.layer);
   WEFT_ASSIGN_OR_RETURN(const DType format, params.FormatOf(prefix + "down_proj.weight"));
-  const int ffn = b.Table(part.table,
-                          LeafTable::Make(width, WidthAtom(QuantBlockOf(format, options.int8_activations))));
+  const LeafTable leaves = LeafTable::Make(width, WidthAtom(QuantBlockOf(format, options.int8_activations)));
+  const int ffn = part.whole ? b.WholeTable(part.table, leaves) : b.Table(part.table, leaves);
   std::vector<ValueId> weights, biases(2, kNoValue);
   for (const char* name : {"gate_proj", "up_proj"}) {
     WEFT_ASSIGN_OR_RETURN(const ValueId w, params.Matrix(prefix + name + ".weight", Dim::C(width, ffn), Dim::C(config.hidden_size)));

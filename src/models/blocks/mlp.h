@@ -11,6 +11,7 @@ struct MlpPart {
   std::string layer;   // "L03.mlp"
   std::string table;   // "L03.ffn"
   int64_t width = 0;
+  bool whole = false;  // the width is never cut
 };
 
 // x: [T, H] -> [T, H].

@@ -41,7 +41,7 @@ Result<ValueId> BuildMoe(graph::Builder& b, ParamSource& params, const io::Model
   const ValueId routed = b.Experts(args);
   if (!shared) return routed;
 
-  const MlpPart part{prefix + "shared_expert.", label + ".shared", label + ".shared_ffn", config.shared_expert_intermediate_size};
+  const MlpPart part{prefix + "shared_expert.", label + ".shared", label + ".shared_ffn", config.shared_expert_intermediate_size, options.whole_shared_expert};
   WEFT_ASSIGN_OR_RETURN(const ValueId mlp, BuildMlp(b, params, config, options, part, x));
   b.Layer(label + ".shared");
   const ValueId gated = b.GateRows(mlp, scores[1], "gated");

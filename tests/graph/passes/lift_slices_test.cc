@@ -1,0 +1,119 @@
+// Covers src/graph/passes/lift_slices.cc src/graph/passes/own_rows.cc
+// A shared expert that is whole on every rank: the bits of one rank, walked on own rows, and nothing of it crosses.
+#include <gtest/gtest.h>
+
+#include "graph/meaning.h"
+#include "graph/text.h"
+#include "graph/verify.h"
+#include "support/decoder_graph.h"
+#include "support/graph_interpreter.h"
+
+namespace weft::graph {
+namespace {
+
+using Switches = std::map<std::string, Switch, std::less<>>;
+const Switches kPlain, kSp{{"sequence_parallel", Switch::kOn}}, kFc1{{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}};
+
+test::DecoderShape Shape(DType weights, bool whole) {
+  return {.heads = 4, .kv_heads = 2, .hidden = 256, .weights = weights, .experts = 6, .shared_expert = true, .whole_shared = whole};
+}
+
+Graph PlacedOn(const test::DecoderShape& shape, int ranks) {
+  auto placed = InsertCollectives(Expand(test::DecoderBody(shape), {.int8_activations = IsQuantised(shape.weights)}), Mesh::Tp(ranks));
+  EXPECT_TRUE(placed.ok()) << placed.status().message();
+  return std::move(placed).value();
+}
+
+PassRun RunOn(const Graph& placed, const Switches& switches) {
+  auto run = RunPasses(placed, {placed.mesh.ranks(), 4, switches}, false);
+  EXPECT_TRUE(run.ok()) << run.status().message();
+  return std::move(run).value();
+}
+
+const PassReport& ReportOf(const PassRun& run, std::string_view name) {
+  for (const PassReport& r : run.reports) {
+    if (r.name == name) return r;
+  }
+  std::abort();
+}
+
+int Count(const Graph& g, Op op, std::string_view layer = "") {
+  return static_cast<int>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op && n.layer.starts_with(layer); }));
+}
+
+std::vector<test::Local> Hidden(const Graph& g) {
+  auto run = test::Interpreter(g).Run();
+  EXPECT_TRUE(run.ok()) << run.status().message() << "\n" << Print(g);
+  return run.ok() ? run->at("output 0") : std::vector<test::Local>{};
+}
+
+// Its leaves and their tree are those of a deployment that cuts it, so the bits are too.
+TEST(WholeSharedExpert, GivesTheBitsOfOneThatIsCut) {
+  for (const DType weights : {DType::kBF16, DType::kQ8_0, DType::kF32}) {
+    const auto expected = Hidden(PlacedOn(Shape(weights, false), 1))[0];
+    for (const int ranks : {1, 2, 3, 4, 6, 8, 16}) {
+      const Graph placed = PlacedOn(Shape(weights, true), ranks);
+      EXPECT_TRUE(SameMeaning(PlacedOn(Shape(weights, false), ranks), placed).ok());
+      for (const Switches& schedule : {kPlain, kSp, kFc1}) {
+        const PassRun run = RunOn(placed, schedule);
+        EXPECT_TRUE(SameMeaning(placed, run.graph).ok());
+        for (const test::Local& local : Hidden(run.graph)) EXPECT_TRUE(local == expected) << ranks << "\n" << Print(run.graph);
+      }
+    }
+  }
+}
+
+// All rows on all ranks where no rank has rows of its own: nothing crosses, every rank multiplies with the whole.
+TEST(WholeSharedExpert, UnderPlainEveryRankMakesAllRows) {
+  const Graph g = RunOn(PlacedOn(Shape(DType::kBF16, true), 3), kPlain).graph;
+  for (const Node& node : g.nodes) EXPECT_FALSE(node.layer.ends_with(".shared") && IsExchange(node.op)) << NameOf(node.op);
+  EXPECT_EQ(Count(g, Op::kFinish), 0) << "the product finishes its own tree";
+  EXPECT_EQ(Count(g, Op::kAllReduce), 4) << "of attention and routed experts, in two layers";
+}
+
+TEST(WholeSharedExpert, WalksOwnRowsAndCrossesNowhere) {
+  for (const Switches& schedule : {kSp, kFc1}) {
+    for (const DType weights : {DType::kBF16, DType::kQ8_0}) {
+      const PassRun run = RunOn(PlacedOn(Shape(weights, true), 3), schedule);
+      EXPECT_GT(ReportOf(run, "lift_slices").rewrites, 0) << ReportOf(run, "lift_slices").refusal;
+      int walked = 0;
+      for (const Node& node : run.graph.nodes) {
+        if (!node.layer.ends_with(".shared")) continue;
+        EXPECT_FALSE(IsExchange(node.op)) << NameOf(node.op);
+        EXPECT_EQ(ToString(run.graph.value(node.out[0]).on), "S(0)") << NameOf(node.op) << "\n" << Print(run.graph);
+        ++walked;
+      }
+      EXPECT_GT(walked, 6);
+      EXPECT_EQ(Count(run.graph, Op::kSliceRows), 0);
+      // Nobody but the routed experts wanted the rows of the others, and those are dispatched by their owners.
+      EXPECT_EQ(ReportOf(run, "exchange_experts").rewrites, 2) << ReportOf(run, "exchange_experts").refusal;
+      EXPECT_EQ(Count(run.graph, Op::kAllGather, "L00.moe"), 2) << "ids and weights\n" << Print(run.graph);
+      EXPECT_EQ(Count(run.graph, Op::kMatmul, "L00.moe"), 1) << "the router's own rows, once";
+    }
+  }
+}
+
+TEST(LiftSlices, LeavesWhatIsReadWholeAsWell) {
+  // The gate of a shared expert stands beside the router's logits, which all ranks need under sp.
+  const PassRun run = RunOn(PlacedOn(Shape(DType::kBF16, false), 2), kSp);
+  EXPECT_EQ(ReportOf(run, "lift_slices").rewrites, 0);
+  EXPECT_EQ(ReportOf(RunOn(PlacedOn(Shape(DType::kBF16, false), 2), kPlain), "lift_slices").refusal, "the schedule is not sp, fc1 or fc1+fc2: nothing is sliced");
+}
+
+TEST(WholeSharedExpert, IsNotCutByHand) {
+  Graph g = PlacedOn(Shape(DType::kBF16, true), 2);
+  g.value(g.Find("l0.shared.gate")).on = {Placement::S(0)};
+  EXPECT_TRUE(Verify(g).message().starts_with("V7: ")) << Verify(g).message();
+  EXPECT_NE(Verify(g).message().find("stays whole"), std::string::npos);
+}
+
+TEST(WholeSharedExpert, IsSaidInTheGraphsText) {
+  const Graph g = PlacedOn(Shape(DType::kBF16, true), 2);
+  const auto again = Parse(Print(g));
+  ASSERT_TRUE(again.ok()) << again.status().message();
+  EXPECT_EQ(again->tables, g.tables);
+  EXPECT_NE(Print(g).find("L00.shared_ffn 0,32,64,96 whole"), std::string::npos) << Print(g).substr(0, 600);
+}
+
+}  // namespace
+}  // namespace weft::graph
