@@ -332,8 +332,8 @@ bool HasExperts(const TestModel& model) { return model.checkpoint->config().expe
 TEST_P(OneAnswer, OverExchangedExperts) {
   const TestModel& model = ModelAt(GetParam());
   if (!HasExperts(model)) GTEST_SKIP() << "no experts";
-  std::vector<int> sizes{2, 3, 4, 6, 8};
-  if (Large() && !Full()) sizes = {2, 3};
+  std::vector<int> sizes{2, 3};
+  if (Full()) sizes = {2, 3, 4, 6, 8};
   for (int ranks : sizes) {
     Line line(model, "tp=" + std::to_string(ranks) + " exchange_experts");
     for (const plan::Schedule schedule : {plan::Schedule::kSp, plan::Schedule::kFc1}) {
@@ -368,8 +368,8 @@ TEST_P(OneAnswer, OverExchangedExperts) {
 TEST_P(OneAnswer, OverAWholeSharedExpert) {
   const TestModel& model = ModelAt(GetParam());
   if (model.checkpoint->config().shared_expert_intermediate_size == 0) GTEST_SKIP() << "no shared expert";
-  std::vector<int> sizes{2, 3, 4, 6, 8};
-  if (Large() && !Full()) sizes = {2, 3};
+  std::vector<int> sizes{2, 3};
+  if (Full()) sizes = {2, 3, 4, 6, 8};
   for (int ranks : sizes) {
     Line line(model, "tp=" + std::to_string(ranks) + " whole shared expert");
     for (const plan::Schedule schedule : {plan::Schedule::kPlain, plan::Schedule::kSp, plan::Schedule::kFc1, plan::Schedule::kFc1Fc2, plan::Schedule::kGather}) {
@@ -444,8 +444,8 @@ TEST_P(OneAnswer, OverSpeculation) {
 // Steps that exchange while they compute, against answers of steps of their own; two workers a rank too.
 TEST_P(OneAnswer, OverFusedExchanges) {
   const TestModel& model = ModelAt(GetParam());
-  std::vector<int> sizes{2, 3, 4, 6, 8};
-  if (Large() && !Full()) sizes = {2, 3};
+  std::vector<int> sizes{2, 3};
+  if (Full()) sizes = {2, 3, 4, 6, 8};
   for (int ranks : sizes) {
     Line line(model, "tp=" + std::to_string(ranks) + " fused");
     for (const int workers : {1, 2}) {
