@@ -12,10 +12,7 @@ set(WEFT_AVX512_FLAGS
 function(weft_room name)
   cmake_parse_arguments(ROOM "COLD" "" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
-  if(NOT WEFT_MPI)
-    list(FILTER sources EXCLUDE REGEX "/mpi_[a-z_]*\\.cc$")
-  endif()
+  list(FILTER sources EXCLUDE REGEX "/(main|mpi_[a-z_]*)\\.cc$")  # cmake/weft_libraries.cmake, weft_mpi.cmake
   if(sources)
     add_library(weft_${name} STATIC ${sources})
     set(scope PUBLIC)
@@ -41,6 +38,28 @@ function(weft_room name)
   weft_test_program(${name} DEPS ${name})
 endfunction()
 
+# What every test program is built with. What is tested stands in the libraries, at their own level; the
+# tests themselves take a third less time to build at -O1, and GoogleTest, a third of what is left, is
+# parsed once.
+function(weft_test_options target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1 -g0>
+    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # so that ccache keeps objects that use the parsed header
+  target_link_libraries(${target} PRIVATE weft_options fmt::fmt GTest::gtest GTest::gmock)
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_definitions(${target} PRIVATE
+    WEFT_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests" WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(NOT TARGET weft_test_headers)
+    file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/weft_test_headers.cc CONTENT "")
+    add_library(weft_test_headers OBJECT ${CMAKE_BINARY_DIR}/weft_test_headers.cc)
+    target_precompile_headers(weft_test_headers PRIVATE
+      <algorithm> <functional> <map> <memory> <optional> <string> <vector>
+      <fmt/format.h> <gmock/gmock.h> <gtest/gtest.h>)
+    weft_test_options(weft_test_headers)
+  elseif(NOT target STREQUAL weft_test_headers)
+    target_precompile_headers(${target} REUSE_FROM weft_test_headers)
+  endif()
+endfunction()
+
 # weft_test_program(<name> DEPS room...)
 # The test program weft_<name>_test of tests/<name>/**_test.cc, if there are any. A file *_avx512.cc
 # beside them is built for that instruction set, as in src/.
@@ -55,23 +74,21 @@ function(weft_test_program name)
     return()
   endif()
   file(GLOB_RECURSE avx512 CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_avx512.cc)
-  set_source_files_properties(${avx512} PROPERTIES COMPILE_OPTIONS "${WEFT_AVX512_FLAGS}")
+  set_source_files_properties(${avx512} PROPERTIES
+    COMPILE_OPTIONS "${WEFT_AVX512_FLAGS}" SKIP_PRECOMPILE_HEADERS ON)
   add_executable(weft_${name}_test ${tests} ${avx512})
-  # What is tested stands in the libraries, at their own level; the tests themselves take a third less time to build so.
-  target_compile_options(weft_${name}_test PRIVATE $<$<CONFIG:Release>:-O1 -g0>)
+  weft_test_options(weft_${name}_test)
   # They hold AVX-512 sources over emulated instructions, all of it unrolled: minutes at -O3, one at
   # -O1, and what they compare is small.
   foreach(test IN LISTS tests)
     if(test MATCHES "_(avx512|amx)_test\\.cc$")
-      set_source_files_properties(${test} PROPERTIES COMPILE_OPTIONS "-O0;-U_FORTIFY_SOURCE")
+      set_source_files_properties(${test} PROPERTIES
+        COMPILE_OPTIONS "-O0;-U_FORTIFY_SOURCE" SKIP_PRECOMPILE_HEADERS ON)
     endif()
   endforeach()
   foreach(dep IN LISTS TEST_DEPS)
     target_link_libraries(weft_${name}_test PRIVATE weft_${dep})
   endforeach()
-  target_link_libraries(weft_${name}_test PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
-  target_include_directories(weft_${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(weft_${name}_test PRIVATE
-    WEFT_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests" WEFT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_link_libraries(weft_${name}_test PRIVATE GTest::gtest_main)
   add_test(NAME ${name} COMMAND weft_${name}_test)
 endfunction()

@@ -54,6 +54,7 @@ class Runs {
     }
     if (!on.contains("chain_steps")) config.each_rows_max = 0;
     config.compile.interleave = on.contains("interleave_lanes");
+    config.compile.post_exchanges = on.contains("post_exchanges");
     auto self = std::unique_ptr<Runs>(new Runs);
     WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, {}));
     if (!on.contains(kSpeculation)) {
@@ -240,6 +241,7 @@ class WaterfallBench {
     }
     known_.push_back({"chain_steps"});
     known_.push_back({"interleave_lanes"});
+    if (config_.ranks > 1) known_.push_back({"post_exchanges"});
     if (config_.draft_tokens > 0) known_.push_back({kSpeculation});
     for (const std::string& name : f_.switches) {
       const auto at = std::find_if(known_.begin(), known_.end(), [&](const Switch& s) { return s.name == name; });

@@ -171,8 +171,8 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   config.compile.interleave = choice.interleave.value_or(true);  // --opt goes over it
   for (const std::string& text : f.opt) {
     WEFT_ASSIGN_OR_RETURN(const auto pair, NameValue(text, "--opt"));
-    std::string names = "chain_steps, interleave_lanes";
-    const bool of_plan = pair.first == "chain_steps" || pair.first == "interleave_lanes";
+    std::string names = "chain_steps, interleave_lanes, post_exchanges";
+    const bool of_plan = pair.first == "chain_steps" || pair.first == "interleave_lanes" || pair.first == "post_exchanges";
     bool known = of_plan;
     for (const graph::Pass& pass : graph::AllPasses()) {
       known = known || pass.name == pair.first;
@@ -186,6 +186,7 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
     if (!of_plan) config.compile.switches[pair.first] = value;
     if (pair.first == "chain_steps" && value == graph::Switch::kOff) config.each_rows_max = 0;
     if (pair.first == "interleave_lanes") config.compile.interleave = value != graph::Switch::kOff;
+    if (pair.first == "post_exchanges") config.compile.post_exchanges = value != graph::Switch::kOff;
   }
   config.schedule = choice.config;
   config.whole_shared_expert = choice.whole_shared_expert && config.ranks > 1;

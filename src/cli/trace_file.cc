@@ -50,6 +50,7 @@ PlanTexts TextsOf(const plan::Plan& plan) {
         fmt::format(R"("layer":{},"op":{},"impl":{},"bucket":{})", Quoted(node.layer),
                     Quoted(NameOf(node.op)), Quoted(step.impl), texts.bucket);
     if (step.lane != 0) args += fmt::format(R"(,"lane":{})", step.lane);
+    if (step.posted_behind >= 0) args += fmt::format(R"(,"posted_behind":{})", step.posted_behind);
     if (step.partials > 0) args += fmt::format(R"(,"partials":{})", step.partials);
     texts.steps.push_back(
         {Quoted(SiteOf(plan.graph, node)), exchange ? "exchange" : "compute", std::move(args)});

@@ -4,7 +4,7 @@
 // Where ranks share memory a peer's window is read in place, and to exchange is to meet. Where they
 // do not, a process holds a mirror of each peer's window, and an exchange brings what the next phase
 // reads (Method::reads) into the mirrors.
-// Thread: AddGroup and SetWindow at start, by one thread; Sync, Arrive, Await, Exchange and Count by
+// Thread: AddGroup and SetWindow at start, by one thread; Sync, Arrive, Await, Post, Complete and Count by
 // the worker that they name; counters are read while no step runs. Errors: a meeting that fails
 // (device/barrier.h) ends the step for all ranks; the fabric is then unusable.
 #pragma once
@@ -60,9 +60,15 @@ class Fabric {
     Arrive(actor);
     return Await(actor, site);
   }
-  // Before a phase: all workers of a rank call it, and afterwards what `reads` tells of this member
-  // can be read by pointer until the next call. Not more: ranks of other processes may be elsewhere.
-  virtual Status Exchange(const Actor& actor, PhaseReads reads, const device::WaitSite& site) = 0;
+  // Before a phase: all workers of a rank post what they have made, and once it is complete, what `reads`
+  // tells of this member can be read by pointer until the next post. Not more: ranks of other processes
+  // may be elsewhere. One at a time; between the halves nothing else has to do with peers.
+  virtual Status Post(const Actor& actor, PhaseReads reads, const device::WaitSite& site) = 0;
+  virtual Status Complete(const Actor& actor, const device::WaitSite& site) = 0;
+  Status Exchange(const Actor& actor, PhaseReads reads, const device::WaitSite& site) {
+    WEFT_RETURN_IF_ERROR(Post(actor, reads, site));
+    return Complete(actor, site);
+  }
   // Releases everybody who waits, now and later.
   virtual void Abort(Status reason) = 0;
 
@@ -112,9 +118,11 @@ class ThreadFabric final : public Fabric {
     Group& group = *groups_[actor.group];
     return group.barrier.Await(group.firsts[actor.rank] + actor.worker, site);
   }
-  Status Exchange(const Actor& actor, PhaseReads, const device::WaitSite& site) override {
-    return Sync(actor, site);
+  Status Post(const Actor& actor, PhaseReads, const device::WaitSite&) override {
+    Arrive(actor);
+    return {};
   }
+  Status Complete(const Actor& actor, const device::WaitSite& site) override { return Await(actor, site); }
   void Abort(Status reason) override { abort_.Set(std::move(reason)); }
   device::AbortFlag& abort() { return abort_; }
   const device::AbortFlag& abort() const { return abort_; }

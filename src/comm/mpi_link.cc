@@ -66,6 +66,7 @@ struct State {
   int ranks = 0;
   device::AbortFlag abort;
   bool told = false;
+  bool started = false;  // what the streams hold is under way
 
   std::vector<Lane> lanes;             // [2 * ranks]: to peer 0, from peer 0, to peer 1, ...
   std::vector<MPI_Request> pending;    // [lanes * kInFlight + 1], the last for a notice
@@ -104,6 +105,7 @@ struct State {
   Status GiveUp(const device::WaitSite& site, int64_t start_ns);
   Status TellAbort();
   Status Poll(int* ended);  // handles what has ended
+  Status Start();
   Status Run(const device::WaitSite& site);
 };
 
@@ -262,13 +264,13 @@ Status State::Poll(int* ended) {
   return {};
 }
 
-Status State::Run(const device::WaitSite& site) {
+Status State::Start() {
   if (abort.is_set()) return TellAbort();
-  const int64_t start_ns = SteadyNowNs();
   int ended = 0;
   // A notice that is already here is heard before anything is posted: this rank waits for nobody.
   if (Status status = Poll(&ended); !status.ok()) return Fail(status);
-  if (!heard.empty()) return GiveUp(site, start_ns);
+  if (!heard.empty()) return {};  // Run() gives up with its site
+  started = true;
   for (int i = 0; i < static_cast<int>(lanes.size()); ++i) {
     Lane& lane = lanes[i];
     lane.messages = (lane.stream.bytes() + options.message_bytes - 1) / options.message_bytes;
@@ -276,6 +278,15 @@ Status State::Run(const device::WaitSite& site) {
     if (lane.messages > 0) ++lane.number;
     if (Status status = Post(i); !status.ok()) return Fail(status);
   }
+  return {};
+}
+
+Status State::Run(const device::WaitSite& site) {
+  if (abort.is_set()) return TellAbort();
+  const int64_t start_ns = SteadyNowNs();
+  if (!started) WEFT_RETURN_IF_ERROR(Start());
+  if (!started) return GiveUp(site, start_ns);
+  int ended = 0;
   int64_t idle_since_ns = start_ns;
   for (int64_t polls = 1;; ++polls) {
     if (Status status = Poll(&ended); !status.ok()) return Fail(status);
@@ -294,6 +305,7 @@ Status State::Run(const device::WaitSite& site) {
     lane.meets = false;
     lane.messages = lane.posted = lane.done = 0;
   }
+  started = false;
   return {};
 }
 
@@ -311,6 +323,7 @@ class MpiLink final : public Link {
   void Meet(int peer) override {
     state_->lanes[2 * peer].meets = state_->lanes[2 * peer + 1].meets = true;
   }
+  Status Start() override { return state_->Start(); }
   Status Transfer(const device::WaitSite& site) override { return state_->Run(site); }
   Status Close(const device::WaitSite& site) override;
   device::AbortFlag& abort() override { return state_->abort; }

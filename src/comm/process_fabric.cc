@@ -68,37 +68,43 @@ Result<int> ProcessFabric::AddGroup(std::span<const int> ranks) {
   return static_cast<int>(groups_.size()) - 1;
 }
 
-Status ProcessFabric::WhileOthersWait(const Actor& actor, const device::WaitSite& site,
-                                      FunctionRef<Status()> transfer) {
+Status ProcessFabric::OthersAreHere(const device::WaitSite& site) {
+  const Status entered = entry_.Await(0, site);
+  if (entered.ok()) return {};
+  // A worker that does not come breaks the link, and the transfer tells the peers why.
+  const Status told = link_->Transfer(site);
+  return told.ok() ? entered : told;
+}
+
+Status ProcessFabric::Complete(const Actor& actor, const device::WaitSite& site) {
   if (actor.worker != 0) {
     device::WaitSite later = site;
     if (later.deadline_ns != device::kNoDeadline) later.deadline_ns += kAfterWorker0Ns;
     return exit_.Wait(actor.worker, later);
   }
-  // A worker that does not come breaks the link, and the transfer tells the peers why.
-  const Status entered = entry_.Await(0, site);
-  const Status transferred = transfer();
-  if (!transferred.ok()) return transferred;
-  WEFT_RETURN_IF_ERROR(entered);
+  WEFT_RETURN_IF_ERROR(link_->Transfer(site));
   return exit_.Wait(0, site);
 }
 
 Status ProcessFabric::Await(const Actor& actor, const device::WaitSite& site) {
-  return WhileOthersWait(actor, site, [&]() -> Status {
+  if (actor.worker == 0) {
+    WEFT_RETURN_IF_ERROR(OthersAreHere(site));
     for (int peer : groups_[actor.group]) {
       if (peer != rank()) link_->Meet(peer);
     }
-    return link_->Transfer(site);
-  });
+  }
+  return Complete(actor, site);
 }
 
-Status ProcessFabric::Exchange(const Actor& actor, PhaseReads reads, const device::WaitSite& site) {
+Status ProcessFabric::Post(const Actor& actor, PhaseReads reads, const device::WaitSite& site) {
   entry_.Arrive(actor.worker);
-  return WhileOthersWait(actor, site, [&] { return Pull(groups_[actor.group], reads, site); });
+  if (actor.worker != 0) return {};
+  WEFT_RETURN_IF_ERROR(OthersAreHere(site));
+  List(groups_[actor.group], reads);
+  return link_->Start();
 }
 
-Status ProcessFabric::Pull(std::span<const int> group, PhaseReads reads,
-                           const device::WaitSite& site) {
+void ProcessFabric::List(std::span<const int> group, PhaseReads reads) {
   const auto me = static_cast<int>(std::ranges::find(group, rank()) - group.begin());
   Status outside;
   const auto check = [&](const Read& read, int holder) {
@@ -121,7 +127,6 @@ Status ProcessFabric::Pull(std::span<const int> group, PhaseReads reads,
     });
   }
   if (!outside.ok()) Abort(outside);
-  return link_->Transfer(site);
 }
 
 }  // namespace weft::comm

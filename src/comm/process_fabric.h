@@ -41,7 +41,9 @@ class ProcessFabric final : public Fabric {
   std::span<std::byte> WindowOf(int rank) const override { return windows_[rank]; }
   void Arrive(const Actor& actor) override { entry_.Arrive(actor.worker); }
   Status Await(const Actor& actor, const device::WaitSite& site) override;
-  Status Exchange(const Actor& actor, PhaseReads reads, const device::WaitSite& site) override;
+  // Worker 0 waits for the others of its rank and sets the messages off; they wait in Complete only.
+  Status Post(const Actor& actor, PhaseReads reads, const device::WaitSite& site) override;
+  Status Complete(const Actor& actor, const device::WaitSite& site) override;
   void Abort(Status reason) override { link_->abort().Set(std::move(reason)); }
   void Count(const Actor& actor, Collective kind, int64_t calls, int64_t bytes) override {
     counters_.Count(actor.worker, kind, calls, bytes);
@@ -54,10 +56,10 @@ class ProcessFabric final : public Fabric {
 
  private:
   ProcessFabric(Link* link, const Options& options);
-  // Behind the arrival of this rank's workers: worker 0 does `transfer`, then all go on.
-  Status WhileOthersWait(const Actor& actor, const device::WaitSite& site,
-                         FunctionRef<Status()> transfer);
-  Status Pull(std::span<const int> group, PhaseReads reads, const device::WaitSite& site);
+  // Worker 0 waits for the others of its rank.
+  Status OthersAreHere(const device::WaitSite& site);
+  // Tells the link what moves between this rank and its peers.
+  void List(std::span<const int> group, PhaseReads reads);
 
   Link* const link_;
   const int workers_;

@@ -3,7 +3,7 @@
 // masked.
 #pragma once
 
-#include <immintrin.h>
+#include <xmmintrin.h>
 
 namespace weft::device {
 

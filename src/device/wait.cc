@@ -1,6 +1,6 @@
 #include "device/wait.h"
 
-#include <immintrin.h>
+#include <xmmintrin.h>
 #include <sched.h>
 #include <time.h>
 

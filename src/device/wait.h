@@ -5,7 +5,7 @@
 // Errors: kDeadline naming the missing, or the abort's reason.
 #pragma once
 
-#include <immintrin.h>
+#include <xmmintrin.h>  // and not immintrin.h, a second of every compile that sees this
 
 #include <atomic>
 #include <cstdint>

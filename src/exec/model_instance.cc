@@ -317,6 +317,10 @@ void ModelInstance::Bind(BoundPlan& bound) {
   const plan::Plan& p = bound.plan;
   const graph::Uses uses(p.graph);
   bound.runners.resize(config_.ranks);
+  bound.posts.assign(p.steps.size(), -1);
+  for (size_t s = 0; s < p.steps.size(); ++s) {
+    if (const int behind = p.steps[s].posted_behind; behind >= 0) bound.posts[static_cast<size_t>(behind)] = static_cast<int>(s);
+  }
   for (int r = here_.begin; r < here_.end; ++r) {
     bound.tables.push_back(MakeRankTables(p, *weights_, r, config_.faults));
     bound.runners[r].resize(workers_);

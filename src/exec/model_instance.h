@@ -72,6 +72,7 @@ struct BoundPlan {
   // [rank][worker][step]; of ranks in other processes there are none
   std::vector<std::vector<std::vector<std::unique_ptr<Runner>>>> runners;
   std::vector<std::shared_ptr<RankTables>> tables;  // [rank]
+  std::vector<int> posts;                           // [step] the one that is posted behind it, or -1
   // Where the greedy head's pairs, or the sampling head's logits [rows, V], stand on rank 0.
   const kernels::ValueIndex* pairs = nullptr;
   const float* logits = nullptr;

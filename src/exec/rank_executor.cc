@@ -249,13 +249,32 @@ class RankExecutor final : public InstanceExecutor {
   // what the phase reads wherever it reads, and otherwise only the workers of a rank have to meet:
   // nobody else touches its memory.
   Status WaitFor(const plan::Step& step, Runner& runner, int phase, int rank, int worker, const device::WaitSite& site) {
+    const bool posted = step.posted_behind >= 0 && phase == 0;
     if (link_ != nullptr && runner.group() != Runner::kNoGroup) {
-      const auto reads = [&](int member, comm::ReadVisit visit) { runner.Reads(live_, phase, member, visit); };
-      return instance_->fabric().Exchange({runner.group(), rank, worker}, reads, site);
+      if (!posted) WEFT_RETURN_IF_ERROR(Transfer(runner, phase, rank, worker, site));
+      return instance_->fabric().Complete({runner.group(), rank, worker}, site);
     }
+    if (posted && link_ == nullptr) return instance_->fabric().Await({0, rank, worker}, site);
     if (step.wait == Wait::kNone && phase == 0) return Status::Ok();
     if (link_ == nullptr && (step.wait == Wait::kGroup || phase > 0)) return instance_->fabric().Sync({0, rank, worker}, site);
     return MeetOnRank(rank, worker, site);
+  }
+
+  Status Transfer(Runner& runner, int phase, int rank, int worker, const device::WaitSite& site) {
+    const auto reads = [&](int member, comm::ReadVisit visit) { runner.Reads(live_, phase, member, visit); };
+    return instance_->fabric().Post({runner.group(), rank, worker}, reads, site);
+  }
+
+  // What this rank has done up to step `s` is all that an exchange further on needs of it.
+  Status PostBehind(BoundPlan& bound, size_t s, int rank, int worker) {
+    const int next = bound.posts[s];
+    if (next < 0) return Status::Ok();
+    if (link_ == nullptr) {
+      instance_->fabric().Arrive({0, rank, worker});
+      return Status::Ok();
+    }
+    Runner& runner = *bound.runners[rank][worker][static_cast<size_t>(next)];
+    return Transfer(runner, 0, rank, worker, {deadline_ns_, next, NameOf(bound.plan.graph.nodes[next].op).data()});
   }
 
   Status WalkPlan(BoundPlan& bound, int rank, int worker) {
@@ -267,6 +286,7 @@ class RankExecutor final : public InstanceExecutor {
       const char* what = graph::NameOf(bound.plan.graph.nodes[step.node].op).data();
       if (runner.awaits()) {
         WEFT_RETURN_IF_ERROR(RunFused(bound, s, runner, rank, worker, rows, what));
+        WEFT_RETURN_IF_ERROR(PostBehind(bound, s, rank, worker));
         continue;
       }
       const int phases = runner.phases();
@@ -283,6 +303,7 @@ class RankExecutor final : public InstanceExecutor {
         trace_->Add(rank * instance_->workers_per_rank() + worker,
                     {&bound.plan, static_cast<int32_t>(s), phase, rows, waits, ready, start, SteadyNowNs()});
       }
+      WEFT_RETURN_IF_ERROR(PostBehind(bound, s, rank, worker));
     }
     return Status::Ok();
   }

@@ -57,9 +57,12 @@ class Arena {
     const int steps = static_cast<int>(plan.steps.size());
     until_rank_.resize(steps);
     until_group_.resize(steps);
+    // Whoever stands between a post and its wait holds nobody up who is past the wait.
+    struct Window { int posted, wait, beyond; } between{steps, steps, 0};
     for (int s = steps - 1, rank = steps - 1, group = steps - 1; s >= 0; --s) {
-      until_rank_[s] = rank;
+      until_rank_[s] = s > between.posted && rank == between.wait - 1 ? between.beyond : rank;
       until_group_[s] = group;
+      if (const int posted = plan.steps[s].posted_behind; posted >= 0 && plan.shared_memory) between = {posted, s, rank};
       if (plan.steps[s].wait != Wait::kNone) rank = s - 1;
       if (plan.steps[s].wait == Wait::kGroup) group = s - 1;
       // A wait in the middle of a step: somebody may be behind while the step already writes.

@@ -104,7 +104,7 @@ int ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave) {
     }
     // An exchange reads what peers made; that is never covered by a wait inside the rank, but one meeting
     // covers all that was made before it. A fused step waits for its peers by itself, behind its product.
-    if (GroupSizeOf(g, node) > 1 && !IsFused(node.op) && unmet.contains(node.in[0])) step.wait = Wait::kGroup;
+    if (GroupSizeOf(g, node) > 1 && !IsFused(node.op) && (unmet.contains(node.in[0]) || !plan.shared_memory)) step.wait = Wait::kGroup;
     if (step.wait != Wait::kNone || MeetsInside(node)) unshared.clear();
     if (step.wait == Wait::kGroup || MeetsInside(node)) unmet.clear();
     for (ValueId id : node.out) {

@@ -11,6 +11,7 @@ namespace weft::plan {
 // matmul that reads them. Law: token-wise ops give the same bits whoever runs them.
 // interleave_lanes (lanes.h): before that, steps are put into the order that waits least. Returns how many
 // overtook another.
+// Where ranks share no memory, each exchange waits for itself: no meeting brings what another one moves.
 int ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave);
 
 }  // namespace weft::plan

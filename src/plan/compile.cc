@@ -11,6 +11,7 @@
 #include "plan/fingerprint.h"
 #include "plan/local_rows.h"
 #include "plan/plan.h"
+#include "plan/post_exchanges.h"
 #include "plan/verify.h"
 #include "plan/wire_bytes.h"
 
@@ -137,6 +138,7 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   plan.target = target.name();
   plan.costs_hash = target.costs_hash();
   plan.workers_per_rank = target.workers_per_rank();
+  plan.shared_memory = options.shared_memory;
   plan.schedule = options.schedule;
   plan.schedule_note = options.schedule_note;
   graph::PassContext context{placed.mesh.ranks(), bucket.rows_max, options.switches, options.shared_memory};
@@ -166,6 +168,7 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   const int overtook = ChainSteps(plan, options.eager ? 0 : target.each_rows_max(), !options.eager && options.interleave);
   // V1 and V8 say whether a new order may be.
   if (overtook > 0) WEFT_RETURN_IF_ERROR(graph::Verify(plan.graph).In("interleave_lanes"));
+  if (!options.eager && options.post_exchanges) PostExchanges(plan);
   LayOutArena(plan);
   WEFT_RETURN_IF_ERROR(VerifyPlan(plan));
   plan.fingerprint = FingerprintOf(plan);

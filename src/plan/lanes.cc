@@ -1,6 +1,7 @@
 #include "plan/lanes.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace weft::plan {
 
@@ -13,7 +14,7 @@ namespace {
 class Weaver {
  public:
   Weaver(const Plan& plan, const Weave& weave)
-      : g_(plan.graph), weave_(weave), workers_(plan.workers_per_rank), missing_(g_.nodes.size()), unshared_(g_.values.size()), unmet_(g_.values.size()) {
+      : g_(plan.graph), weave_(weave), workers_(plan.workers_per_rank), shared_memory_(plan.shared_memory), made_at_(g_.values.size()), missing_(g_.nodes.size()), unshared_(g_.values.size()), unmet_(g_.values.size()) {
     const graph::Uses uses(g_);
     readers_.resize(g_.nodes.size());
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
@@ -41,7 +42,7 @@ class Weaver {
     }
     while (!ready.empty()) {
       const auto best = std::min_element(ready.begin(), ready.end(), [&](int a, int b) {
-        return std::pair(WaitOf(a), a) < std::pair(WaitOf(b), b);
+        return std::tuple(WaitOf(a), SinceOf(a), a) < std::tuple(WaitOf(b), SinceOf(b), b);
       });
       const int n = *best;
       ready.erase(best);
@@ -61,15 +62,23 @@ class Weaver {
       return std::any_of(node.in.begin(), node.in.end(), [&](ValueId id) { return of[static_cast<size_t>(id)]; });
     };
     // Of an exchange peers hold the first operand; others are the rank's own.
-    if ((weave_.exchange[static_cast<size_t>(n)] && unmet_[static_cast<size_t>(node.in[0])]) || MeetsInside(node)) return Wait::kGroup;
+    const bool exchange = weave_.exchange[static_cast<size_t>(n)];
+    if ((exchange && (unmet_[static_cast<size_t>(node.in[0])] || !shared_memory_)) || MeetsInside(node)) return Wait::kGroup;
     return any(unshared_) ? Wait::kRank : Wait::kNone;
+  }
+
+  // A transfer that could have been under way for longest is waited for first.
+  int SinceOf(int n) const {
+    return shared_memory_ || WaitOf(n) != Wait::kGroup ? 0 : made_at_[static_cast<size_t>(g_.nodes[static_cast<size_t>(n)].in[0])];
   }
 
   void Run(int n) {
     const Wait wait = WaitOf(n);
+    ++ran_;
     if (wait != Wait::kNone) std::fill(unshared_.begin(), unshared_.end(), false);
     if (wait == Wait::kGroup) std::fill(unmet_.begin(), unmet_.end(), false);
     for (ValueId id : g_.nodes[static_cast<size_t>(n)].out) {
+      made_at_[static_cast<size_t>(id)] = ran_;
       unmet_[static_cast<size_t>(id)] = true;
       unshared_[static_cast<size_t>(id)] = workers_ > 1 && !weave_.each[static_cast<size_t>(n)];
     }
@@ -78,6 +87,9 @@ class Weaver {
   const Graph& g_;
   const Weave& weave_;
   const int workers_;
+  const bool shared_memory_;
+  int ran_ = 0;
+  std::vector<int> made_at_;               // by value: how many had run when it was made
   std::vector<int> missing_;               // by node: operands that nobody has made yet
   std::vector<std::vector<int>> readers_;  // by node
   std::vector<bool> unshared_, unmet_;     // by value: made since the last wait of the rank, of all ranks

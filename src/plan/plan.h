@@ -64,6 +64,7 @@ struct Step {
   int heads_of = -1;  // of kHeads: the attention step whose kv heads are shared out
   int partials = 0;   // of an exchange that reduces: roots of the rank that has most
   int phases = 1;     // of an exchange: ranks meet before each
+  int posted_behind = -1;  // of a wait of the group: the step behind which it is posted; -1: where it waits
   std::string impl;
   std::vector<Refused> refused;
   Cost cost;
@@ -75,6 +76,7 @@ struct Plan {
   std::string target;
   uint64_t costs_hash = 0;  // of the target's cost table
   int workers_per_rank = 1;
+  bool shared_memory = true;       // between ranks; else each exchange is a transfer of its own
   std::string schedule = "plain";  // of the exchanges (schedule.h)
   std::string schedule_note;       // why it is not what was asked for, "" if it is
   graph::Graph graph;
@@ -112,7 +114,8 @@ int RootsOf(const graph::Graph& graph, const graph::Node& maker, int rank);
 
 struct CompileOptions {
   bool eager = false;  // no pass, no chaining, steps in the order of the model
-  bool interleave = true;  // --opt interleave_lanes
+  bool interleave = true;      // --opt interleave_lanes
+  bool post_exchanges = true;  // --opt post_exchanges
   std::map<std::string, graph::Switch, std::less<>> switches;
   std::string schedule = "plain", schedule_note;  // for the plan's text
   bool shared_memory = true;                      // between ranks, while a step runs

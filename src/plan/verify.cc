@@ -32,6 +32,8 @@ class Checker {
         return Memory();
       case Law::kRegions:
         return Regions();
+      case Law::kPosts:
+        return Posts();
       default:
         return Bounds();
     }
@@ -91,17 +93,36 @@ class Checker {
            table(node.out[0]) == table(attention->in[1]);
   }
 
-  // A step after `maker` and up to `step` begins with a wait that reaches as far as `kind`, or one before
-  // `step` waits for everybody while it runs.
+  // A step after `maker` and up to `step` begins with a wait that reaches as far as `kind` and was posted behind
+  // `maker`, or one before `step` waits for everybody while it runs. At the end of a transfer a rank's workers meet.
   bool WaitsBetween(size_t maker, size_t step, Wait kind) const {
     for (size_t s = maker + 1; s <= step; ++s) {
       if (s < step && MeetsInside(g_.nodes[s])) return true;
-      if (p_.steps[s].wait == Wait::kGroup ||
+      const int posted = p_.steps[s].posted_behind;
+      const bool covers = posted < 0 || static_cast<size_t>(posted) >= maker || (kind == Wait::kRank && !p_.shared_memory);
+      if ((p_.steps[s].wait == Wait::kGroup && covers) ||
           (p_.steps[s].wait == Wait::kRank && kind == Wait::kRank)) {
         return true;
       }
     }
     return false;
+  }
+
+  Status Posts() const {
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      const int posted = p_.steps[s].posted_behind;
+      if (posted < 0) continue;
+      if (p_.steps[s].wait != Wait::kGroup || MeetsInside(g_.nodes[s]) || posted + 1 >= static_cast<int>(s)) {
+        return Broken("P6", s, g_.nodes[s].in[0], "nothing of it is under way before it waits");
+      }
+      for (size_t between = static_cast<size_t>(posted) + 1; between < s; ++between) {
+        if (p_.steps[between].wait == Wait::kGroup || GroupSizeOf(g_, g_.nodes[between]) > 1) {
+          return Broken("P6", s, g_.nodes[s].in[0], fmt::format("it is under way while step {} meets peers", between));
+        }
+      }
+      if (GroupSizeOf(g_, g_.nodes[s]) <= 1) return Broken("P6", s, g_.nodes[s].in[0], "it is no exchange");
+    }
+    return Status::Ok();
   }
 
   Status Waits() const {

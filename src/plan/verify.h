@@ -13,9 +13,10 @@ enum class Law : uint8_t {
   kMemory,   // P3 no two values that are alive share a byte
   kRegions,  // P4 a peer reads the rank's memory alone, a worker keeps what it makes for itself
   kBounds,   // P5 every value is inside its arena
+  kPosts,    // P6 one exchange is under way at a time, and is waited for
 };
 inline constexpr Law kLaws[] = {Law::kOrder, Law::kWaits, Law::kMemory, Law::kRegions,
-                                Law::kBounds};
+                                Law::kBounds, Law::kPosts};
 
 // Errors: kInternal with the law's id, the step and the value.
 Status VerifyLaw(const Plan& plan, Law law);

@@ -49,6 +49,7 @@ TEST_F(Mpi, WorkersShareARank) {
 }
 TEST_F(Mpi, GroupsExchangeByThemselves) { CheckGroups(*job); }
 TEST_F(Mpi, ASyncEndsWhenTheLastHasCome) { CheckSync(*job); }
+TEST_F(Mpi, WhatIsPostedTravels) { CheckPostSetsOff(*job); }
 TEST_F(Mpi, RanksAgree) { CheckAgreement(*job); }
 TEST_F(Mpi, AFailureIsToldToAll) { CheckFailureIsTold(*OpenLink(), *job); }
 TEST_F(Mpi, AMissingWorkerIsNamedToAll) { CheckMissingWorkerIsNamed(*OpenLink(), *job); }

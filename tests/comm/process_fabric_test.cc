@@ -21,6 +21,7 @@ TEST(ProcessFabric, EveryMethodGivesTheContractsBitsAndTheWireCarriesThePlansByt
 
 TEST(ProcessFabric, GroupsExchangeByThemselves) { LoopJob(4).RunEach(CheckGroups); }
 TEST(ProcessFabric, ASyncEndsWhenTheLastHasCome) { LoopJob(3).RunEach(CheckSync); }
+TEST(ProcessFabric, WhatIsPostedTravels) { LoopJob(3).RunEach(CheckPostSetsOff); }
 TEST(ProcessFabric, RanksAgree) { LoopJob(3).RunEach(CheckAgreement); }
 TEST(ProcessFabric, AFailureIsToldToAll) {
   LoopJob(3).RunEach([](Link& link) { CheckFailureIsTold(link, link); });

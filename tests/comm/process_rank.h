@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/clock.h"
@@ -175,6 +176,26 @@ inline void CheckSync(Link& link) {
     const int64_t earliest_end = Least(link, left_ns, SoonEnough()).value();
     const int64_t latest_arrival = -Least(link, -came_ns, SoonEnough()).value();
     EXPECT_GE(earliest_end, latest_arrival);
+  }
+}
+
+// What a rank has posted travels before anybody waits for it: peers get the bytes of that moment, as far as a
+// message goes.
+inline void CheckPostSetsOff(Link& link) {
+  ProcessRank self(link, 1, 64);
+  const int rank = link.rank(), next = (rank + 1) % link.ranks();
+  const std::span<std::byte> mine = self.fabric().WindowOf(rank);
+  const auto reads = [&](int member, ReadVisit visit) {
+    const int holder = (member + 1) % link.ranks();
+    visit({.from = holder, .rows = 1, .bytes = 8, .data = self.fabric().WindowOf(holder).data(), .stride = 8});
+  };
+  for (int round = 0; round < 3; ++round) {
+    std::ranges::fill(mine, std::byte(10 * round + rank + 1));
+    const Actor actor{self.all(), rank, 0};
+    ASSERT_TRUE(self.fabric().Post(actor, reads, SoonEnough("post")).ok());
+    std::ranges::fill(mine, std::byte(255));
+    ASSERT_TRUE(self.fabric().Complete(actor, SoonEnough("complete")).ok());
+    EXPECT_EQ(self.fabric().WindowOf(next)[7], std::byte(10 * round + next + 1));
   }
 }
 

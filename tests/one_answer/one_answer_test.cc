@@ -213,6 +213,9 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
     config.compile.interleave = false;
     check("interleave_lanes:off", config, ranks);
     config = planned;
+    config.compile.post_exchanges = false;
+    check("post_exchanges:off", config, ranks);
+    config = planned;
     config.each_rows_max = 0;
     check("unchained", config, ranks);
     for (const graph::Pass& pass : graph::AllPasses()) {

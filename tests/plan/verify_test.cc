@@ -112,6 +112,12 @@ const WrongPlan kWrongPlans[] = {
        }
      },
      "outside its arena"},
+    {Law::kPosts, "nothing is between a post and its wait", 2, 1,
+     [](Plan& p) {
+       Step& step = LastThatWaits(p, Wait::kGroup);
+       step.posted_behind = step.node - 1;
+     },
+     "nothing of it is under way"},
 };
 
 TEST(VerifyPlan, EachLawRefusesItsOwnWrongPlans) {
@@ -171,6 +177,14 @@ const PlanMutant kMutants[] = {
        Step& step = p.steps[rng.Below(p.steps.size())];
        if (step.wait != Wait::kGroup) return false;
        step.wait = Wait::kRank;
+       return true;
+     }},
+    {"post too early",
+     [](Plan& p, Rng& rng) {
+       const size_t s = rng.Below(p.steps.size());
+       const auto behind = static_cast<int>(s) - 1 - static_cast<int>(rng.Below(4));
+       if (p.steps[s].wait != Wait::kGroup || behind < 0 || p.steps[s].posted_behind == behind) return false;
+       p.steps[s].posted_behind = behind;
        return true;
      }},
     {"alias a buffer",
@@ -236,21 +250,38 @@ bool CanGoWrong(const Plan& plan) {
   const int ranks = g.mesh.ranks(), workers = plan.workers_per_rank;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     if (plan.steps[s].node != static_cast<int>(s)) return true;
+    // A second post before the first one's wait, or none to wait for, and everybody counts wrongly.
+    const int posted = plan.steps[s].posted_behind;
+    if (posted < 0) continue;
+    if (plan.steps[s].wait != Wait::kGroup) return true;
+    for (size_t w = static_cast<size_t>(posted) + 1; w < s; ++w) {
+      if (plan.steps[w].wait == Wait::kGroup) return true;
+    }
   }
   // Which of all workers (rank-major) step `b` may find anywhere in [low, high] while it runs
   // itself.
+  const auto last_rank_wait = [&](size_t at) {
+    for (size_t s = at + 1; s-- > 0;) {
+      if (plan.steps[s].wait == Wait::kRank) return static_cast<long>(s);
+    }
+    return -1L;
+  };
   const auto last_wait = [&](size_t at,
                              Wait kind) {  // the last wait at or before `at` that binds that far
     for (size_t s = at + 1; s-- > 0;) {
-      if (plan.steps[s].wait == Wait::kGroup ||
-          (kind == Wait::kRank && plan.steps[s].wait == Wait::kRank))
-        return static_cast<long>(s);
+      // What is posted speaks of what came before the post.
+      if (plan.steps[s].wait == Wait::kGroup)
+        return std::max(plan.steps[s].posted_behind >= 0 ? plan.steps[s].posted_behind + 1L : static_cast<long>(s),
+                        kind == Wait::kRank ? last_rank_wait(at) : -1L);
+      if (kind == Wait::kRank && plan.steps[s].wait == Wait::kRank) return static_cast<long>(s);
     }
     return -1L;
   };
   const auto next_wait = [&](size_t at, Wait kind) {  // the first wait after `at`
     size_t s = at + 1;
-    while (s < plan.steps.size() && plan.steps[s].wait != Wait::kGroup &&
+    while (s < plan.steps.size() &&
+           !(plan.steps[s].wait == Wait::kGroup &&
+             (plan.steps[s].posted_behind < 0 || plan.steps[s].posted_behind >= static_cast<int>(at))) &&
            !(kind == Wait::kRank && plan.steps[s].wait == Wait::kRank))
       ++s;
     return static_cast<long>(s);
@@ -441,7 +472,7 @@ TEST(VerifyPlan, RefusesRandomWrongWaitsAndMemory) {
   EXPECT_GT(equivalents, 20);
   for (const PlanMutant& mutant : kMutants)
     EXPECT_GT(by_kind[std::string(mutant.kind)], 0) << mutant.kind;
-  for (const char* law : {"P1", "P2", "P3", "P4", "P5"}) EXPECT_GT(by_law[law], 0) << law;
+  for (const char* law : {"P1", "P2", "P3", "P4", "P5", "P6"}) EXPECT_GT(by_law[law], 0) << law;
 }
 
 }  // namespace

@@ -389,6 +389,7 @@ class Interpreter {
       const LeafRange own = table >= 0 ? LeavesOf(g_, g_.value(w_id), 1, rank) : LeafRange{0, leaves.count()};
       Local y{x.rows, w.rows, {}, {}, 0};
       const int64_t first = leaves.start(own.begin);
+      if (w.cols != leaves.start(own.end) - first) return Malformed(node, "it does not hold the leaves that it sums over");
       const auto dot = [&](int64_t t, int64_t n, int leaf) {
         float sum = 0;
         for (int64_t j = leaves.start(leaf) - first; j < leaves.start(leaf + 1) - first; ++j) sum = std::fma(w.data[n * w.cols + j], x.data[t * x.cols + j], sum);

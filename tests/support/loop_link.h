@@ -42,6 +42,7 @@ class LoopJob {
     comm::ByteStream& To(int peer) override { return to_[static_cast<size_t>(peer)]; }
     comm::ByteStream& From(int peer) override { return from_[static_cast<size_t>(peer)]; }
     void Meet(int peer) override { meets_[static_cast<size_t>(peer)] = 1; }
+    Status Start() override { return job_->Start(*this); }
     Status Transfer(const device::WaitSite& site) override { return job_->Transfer(*this, site); }
     Status Close(const device::WaitSite& site) override {
       for (int peer = 0; peer < ranks(); ++peer) {
@@ -58,6 +59,7 @@ class LoopJob {
     int rank_;
     std::vector<comm::ByteStream> to_, from_;
     std::vector<char> meets_;
+    bool started_ = false;
     device::AbortFlag abort_;
     Traffic traffic_;
   };
@@ -70,8 +72,12 @@ class LoopJob {
     return end.abort_.reason();
   }
 
-  Status Transfer(End& end, const device::WaitSite& site) {
+  Status Start(End& end) {
     std::unique_lock lock(mutex_);
+    return Start(end, lock);
+  }
+
+  Status Start(End& end, const std::unique_lock<std::mutex>&) {
     if (end.abort_.is_set()) return Break(end, end.abort_.reason());
     for (int peer = 0; peer < ranks_; ++peer) {
       const comm::ByteStream& stream = end.to_[static_cast<size_t>(peer)];
@@ -81,7 +87,14 @@ class LoopJob {
       ++end.traffic_.messages_out;
       end.traffic_.bytes_out += stream.bytes();
     }
+    end.started_ = true;
     changed_.notify_all();
+    return {};
+  }
+
+  Status Transfer(End& end, const device::WaitSite& site) {
+    std::unique_lock lock(mutex_);
+    if (!end.started_) WEFT_RETURN_IF_ERROR(Start(end, lock));
     for (int peer = 0; peer < ranks_; ++peer) {
       const comm::ByteStream& stream = end.from_[static_cast<size_t>(peer)];
       if (stream.bytes() == 0 && end.meets_[static_cast<size_t>(peer)] == 0) continue;
@@ -110,6 +123,7 @@ class LoopJob {
       end.from_[static_cast<size_t>(peer)].Clear();
       end.meets_[static_cast<size_t>(peer)] = 0;
     }
+    end.started_ = false;
     return {};
   }
 

@@ -56,6 +56,12 @@ class Counting(unittest.TestCase):
     def test_a_missing_report_is_a_failure(self):
         self.assertEqual(len(run_tests.count_ctest(self.folder / "none.xml", self.folder).failures), 1)
 
+    def test_a_program_that_is_wanted_and_was_not_built_is_a_failure(self):
+        junit = self.folder / "ctest.xml"
+        junit.write_text('<testsuite><testcase name="comm_mpi_2" status="run"/></testsuite>')
+        tally = run_tests.count_ctest(junit, self.folder, ("comm_mpi_2", "comm_mpi_4"))
+        self.assertEqual((tally.passed, tally.failures), (1, ["comm_mpi_4: not built"]))
+
     def test_client_tests_are_counted_from_the_runner(self):
         junit = self.folder / "clients.xml"
         junit.write_text('<testsuites><testsuite><testcase name="a"/><testcase name="b"><failure/></testcase>'
