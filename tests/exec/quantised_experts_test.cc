@@ -87,6 +87,11 @@ TEST(QuantisedExperts, RowsGoAsTheyAreAndGiveTheBitsOfOneRank) {
         dispatched += node.op == graph::Op::kDispatchRows && plan->graph.value(node.in[0]).int8_rows;
       }
       EXPECT_EQ(dispatched, 2);
+      ExecConfig contracts = config;
+      contracts.reference = true;
+      if (ranks == 4) {
+        EXPECT_EQ(HashesOf(*checkpoint, contracts, 7), want) << "virtual ranks" << (whole ? ", whole" : "");
+      }
       for (const int32_t chunk : {40, 7, 1}) EXPECT_EQ(HashesOf(*checkpoint, config, chunk), want) << ranks << " ranks, chunks of " << chunk << (whole ? ", whole" : "");
     }
   }
