@@ -1,6 +1,6 @@
 // What a meeting costs: the barrier of two workers and an all-reduce of one row of 2,048 (8 KiB of
 // fp32 per rank), on this machine, now. Printed as min / median / max over rounds, since virtual
-// CPUs move: compare figures of one run only (docs: spec/performance.md 1-3). Rounds are short, so
+// CPUs move: compare figures of one run only. Rounds are short, so
 // that on a machine with other work the minimum is still one without a preemption.
 // Run: barrier_bench [rounds]; at most half a second a line.
 #include <fmt/core.h>

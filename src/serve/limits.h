@@ -1,6 +1,5 @@
 // What a client may ask for and how long it may take. Every bound ends in a 4xx that names it;
 // those that differ from site to site are flags of `weft serve`.
-// Source: spec/reliability 5.2.
 #pragma once
 
 #include <chrono>

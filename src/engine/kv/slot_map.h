@@ -1,7 +1,7 @@
 // The block tables of the running sequences as the executor reads them, one row per seat.
 //
 // A row is rewritten only where it changed: (owner, generation, size) of the sequence's table say
-// so exactly (article A compared checksums, which collide; see spec/engine.md 7.2). Thread: engine
+// so exactly (checksums of rows, which one engine compares, collide). Thread: engine
 // only. Invariant: entries behind a row's size are 0, the zero page; a vacated row is all zero.
 // Nothing allocates after construction.
 #pragma once

@@ -7,7 +7,7 @@
 // recomputation. Thread: engine only. Nothing allocates in Plan() unless a sequence starts, waits
 // or ends. Invariants: a step never exceeds its budgets; a sequence is waiting or running, never
 // both; the first in order always gets its blocks, so some sequence always ends. Source: the
-// behaviours of vLLM v1 in spec/engine.md 4.1 - 4.4.
+// behaviours of vLLM v1's scheduler.
 #pragma once
 
 #include <cstdint>

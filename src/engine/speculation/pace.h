@@ -4,7 +4,7 @@
 // to draft; k is the one with the least (S(k) + D(k)) / E(k). S and D are measured for each k and for how many
 // sequences run (in powers of two), the acceptances a_j over all of them, the recent past counting most. Without
 // drafts there is no D, so that speculation which does not pay costs nothing but the probes.
-// Thread: engine only. Source: E(k) of spec/engine.md 3.14.
+// Thread: engine only. Source of E(k): Leviathan, Kalman and Matias, "Fast inference from transformers via speculative decoding".
 #pragma once
 
 #include <array>

@@ -5,7 +5,7 @@
 // what was sampled; the first one that is not is replaced by what was. So the output is, bit by bit, that of an
 // engine that drafts nothing, greedy or random; and as drafts are certain guesses (q is 1 at one token), it
 // accepts as often as rejection sampling would: with probability p(draft). Source: Leviathan et al. 2023;
-// spec/engine.md 3.2, 3.3; docs/decisions/0019.
+// docs/decisions/0019.
 #pragma once
 
 #include <cstdint>

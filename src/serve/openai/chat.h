@@ -1,6 +1,6 @@
 // /v1/chat/completions: "chat.completion" and "chat.completion.chunk".
 // Order of a stream: per choice a chunk with the role, chunks with text, one with finish_reason;
-// then the usage if asked for. Source: spec/serving 1.3, 1.4.
+// then the usage if asked for. Source: the API reference of OpenAI; fields beyond it are vLLM's.
 #pragma once
 
 #include "serve/openai/answer_format.h"

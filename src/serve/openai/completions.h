@@ -1,5 +1,5 @@
 // /v1/completions: "text_completion", streamed or not. The last text of a choice and its
-// finish_reason share a chunk. Source: spec/serving 1.3.
+// finish_reason share a chunk. Source: as chat.h.
 #pragma once
 
 #include "serve/openai/answer_format.h"

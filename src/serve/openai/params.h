@@ -1,8 +1,8 @@
 // The fields that chat and text completions share, as checked values; and what the two add.
 // Whatever is here was read from JSON and fits the engine's types; token ids are checked against
 // the vocabulary, lengths against the context, when the request is built (service.cc). Fields that
-// weft knows and cannot do are refused by name; unknown ones are left alone and logged. Source:
-// spec/serving 1.2, spec/reliability 5.2.
+// weft knows and cannot do are refused by name; unknown ones are left alone and logged.
+// Source: as chat.h.
 #pragma once
 
 #include <cstdint>
