@@ -101,7 +101,7 @@ def build(preset, targets=()):
     return Tally() if code == 0 else Tally(failures=[f"build of preset {preset}"])
 
 
-def ctest(preset, env, only=None, timeout=600, wanted=()):
+def ctest(preset, env, only=None, timeout=1200, wanted=()):
     say(f"== tests of {preset}")
     reports = ROOT / "build" / preset / "reports"
     reports.mkdir(parents=True, exist_ok=True)
@@ -189,7 +189,7 @@ def run(everything):
     built = build("release")
     total.add(built)
     if not built.failures:
-        total.add(ctest("release", env, timeout=7200 if everything else 600, wanted=MPI_TESTS))
+        total.add(ctest("release", env, timeout=7200 if everything else 1200, wanted=MPI_TESTS))
         total.add(clients(env))
     if everything:
         threads = "^(" + "|".join(TSAN_ROOMS) + ")$"
