@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "exec/rank_executor.h"
 #include "io/checkpoint.h"
@@ -84,6 +85,7 @@ inline exec::ExecConfig SmallConfig(int ranks, int threads = 0) {
   config.threads = threads == 0 ? ranks : threads;
   config.tokens_max = 64;
   config.seqs_max = 64;
+  config.wait_timeout_ns = 900 * kNsPerSecond;  // a step takes minutes under a sanitizer on a busy machine
   return config;
 }
 

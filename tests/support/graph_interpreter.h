@@ -320,7 +320,9 @@ class Interpreter {
               const ElementRange have = Range(node.in[0], 1, peer);
               const auto row = std::find(theirs.begin(), theirs.end(), t);
               if (row == theirs.end() || c < have.begin || c >= have.end) continue;
-              found = &x.data[(row - theirs.begin()) * x.cols + c - have.begin];
+              const auto at = static_cast<size_t>((row - theirs.begin()) * x.cols + c - have.begin);
+              if (at >= x.data.size()) return Malformed(node, "a peer holds less than placed");
+              found = &x.data[at];
             }
             if (found == nullptr) return Malformed(node, "nobody of the group has an element");
             y.data.push_back(*found);
