@@ -276,6 +276,7 @@ class Interpreter {
         const Local& x = in(0);
         Local y{in(1).rows, x.cols, {}, {}, 0};
         for (float row : in(1).data) {
+          if (row < 0 || (static_cast<int64_t>(row) + 1) * x.cols > static_cast<int64_t>(x.data.size())) return Malformed(node, "a row that the rank does not hold");
           for (int64_t j = 0; j < x.cols; ++j) y.data.push_back(x.data[static_cast<int64_t>(row) * x.cols + j]);
         }
         out(0) = std::move(y);
