@@ -251,7 +251,7 @@ class RankExecutor final : public InstanceExecutor {
   Status WaitFor(const plan::Step& step, Runner& runner, int phase, int rank, int worker, const device::WaitSite& site) {
     const bool posted = step.posted_behind >= 0 && phase == 0;
     if (link_ != nullptr && runner.group() != Runner::kNoGroup) {
-      if (!posted) WEFT_RETURN_IF_ERROR(Transfer(runner, phase, rank, worker, site));
+      if (!posted) WEFT_RETURN_IF_ERROR(Post(runner, phase, rank, worker, site));
       return instance_->fabric().Complete({runner.group(), rank, worker}, site);
     }
     if (posted && link_ == nullptr) return instance_->fabric().Await({0, rank, worker}, site);
@@ -260,7 +260,7 @@ class RankExecutor final : public InstanceExecutor {
     return MeetOnRank(rank, worker, site);
   }
 
-  Status Transfer(Runner& runner, int phase, int rank, int worker, const device::WaitSite& site) {
+  Status Post(Runner& runner, int phase, int rank, int worker, const device::WaitSite& site) {
     const auto reads = [&](int member, comm::ReadVisit visit) { runner.Reads(live_, phase, member, visit); };
     return instance_->fabric().Post({runner.group(), rank, worker}, reads, site);
   }
@@ -274,7 +274,7 @@ class RankExecutor final : public InstanceExecutor {
       return Status::Ok();
     }
     Runner& runner = *bound.runners[rank][worker][static_cast<size_t>(next)];
-    return Transfer(runner, 0, rank, worker, {deadline_ns_, next, NameOf(bound.plan.graph.nodes[next].op).data()});
+    return Post(runner, 0, rank, worker, {deadline_ns_, next, NameOf(bound.plan.graph.nodes[next].op).data()});
   }
 
   Status WalkPlan(BoundPlan& bound, int rank, int worker) {

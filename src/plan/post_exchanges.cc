@@ -6,15 +6,13 @@ namespace weft::plan {
 
 using graph::Graph;
 using graph::Node;
-using graph::Op;
 
-int PostExchanges(Plan& plan) {
+void PostExchanges(Plan& plan) {
   const Graph& g = plan.graph;
   const graph::Uses uses(g);
   const int steps = static_cast<int>(plan.steps.size());
   const auto node = [&](int s) -> const Node& { return g.nodes[static_cast<size_t>(s)]; };
   const auto meets = [&](int s) { return plan.steps[static_cast<size_t>(s)].wait == Wait::kGroup || MeetsInside(node(s)); };
-  int apart = 0;
   int last = -1;  // that had to do with peers: nothing is posted before it has ended
   for (int s = 0; s < steps; ++s) {
     Step& step = plan.steps[static_cast<size_t>(s)];
@@ -31,14 +29,10 @@ int PostExchanges(Plan& plan) {
       for (int between = behind + 1; covers_the_rank && between < s; ++between) {
         if (plan.steps[static_cast<size_t>(between)].split != Split::kEach) behind = between;
       }
-      if (behind < s - 1) {
-        step.posted_behind = behind;
-        ++apart;
-      }
+      if (behind < s - 1) step.posted_behind = behind;
     }
-    if (step.wait == Wait::kGroup || MeetsInside(node(s)) || GroupSizeOf(g, node(s)) > 1) last = s;
+    if (meets(s) || GroupSizeOf(g, node(s)) > 1) last = s;
   }
-  return apart;
 }
 
 }  // namespace weft::plan

@@ -9,7 +9,7 @@ namespace weft::plan {
 // Sets Step::posted_behind where there is something between. In shared memory one meeting covers all exchanges up to
 // the next one, and is posted behind what the last of them reads; where ranks share none, each exchange is a
 // transfer of its own. At most one is under way, so that exchanges keep one total order. After ChainSteps, before
-// memory is laid out. Returns how many are apart from their waits.
-int PostExchanges(Plan& plan);
+// memory is laid out.
+void PostExchanges(Plan& plan);
 
 }  // namespace weft::plan

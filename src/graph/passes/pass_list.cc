@@ -14,7 +14,6 @@ extern const Pass kSequenceParallel;
 extern const Pass kDeferGather;
 extern const Pass kExchangeExperts;
 extern const Pass kLiftSlices;
-extern const Pass kLiftSlices;
 extern const Pass kShardLayers;
 extern const Pass kShardArgmax;
 
