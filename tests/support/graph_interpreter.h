@@ -10,7 +10,9 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/bf16.h"
@@ -28,12 +30,21 @@ using graph::Op;
 using graph::Value;
 using graph::ValueId;
 
+// A wrong graph makes ops read what is not there: that is found out, not done.
+template <typename T>
+struct Checked : std::vector<T> {
+  using std::vector<T>::vector;
+  Checked(std::vector<T> from) : std::vector<T>(std::move(from)) {}
+  T& operator[](size_t i) { return this->at(i); }
+  const T& operator[](size_t i) const { return this->at(i); }
+};
+
 // Two sequences in one step: rows 0..2 continue one from position 0, row 3 begins another.
 struct StepData {
-  std::vector<int> ids{7, 42, 3, 99};
-  std::vector<int> positions{0, 1, 2, 0};
-  std::vector<int> slots{0, 1, 2, 8};
-  std::vector<int> head_rows{2, 3};
+  Checked<int> ids{7, 42, 3, 99};
+  Checked<int> positions{0, 1, 2, 0};
+  Checked<int> slots{0, 1, 2, 8};
+  Checked<int> head_rows{2, 3};
   static constexpr int kSlots = 16;
   int sequence(int slot) const { return slot / 8; }
 };
@@ -41,10 +52,16 @@ struct StepData {
 // A value on one rank. Roots of a leaf tree: one block of `data` each.
 struct Local {
   int64_t rows = 0, cols = 0;
-  std::vector<float> data;
+  Checked<float> data;
   std::vector<LeafRange> roots;  // of a Partial's tree; empty: plain
   int leaves = 0;                // of that tree
   friend bool operator==(const Local&, const Local&) = default;
+  // [cols]
+  const float* row(int64_t r) const {
+    if (cols > 0) static_cast<void>(data[static_cast<size_t>((r + 1) * cols - 1)]);
+    return data.data() + r * cols;
+  }
+  float* row(int64_t r) { return const_cast<float*>(std::as_const(*this).row(r)); }
 };
 
 class Interpreter {
@@ -73,7 +90,11 @@ class Interpreter {
     }
     for (const Node& node : links) {
       for (int r = 0; r < ranks_; ++r) {
-        WEFT_RETURN_IF_ERROR(Compute(node, r));
+        try {
+          WEFT_RETURN_IF_ERROR(Compute(node, r));
+        } catch (const std::out_of_range&) {
+          return Malformed(node, "it reads what a rank does not hold");
+        }
         for (ValueId id : node.out) {
           const Local& x = values_[id][r];
           if (g_.value(id).pairs || g_.value(id).dims.size() != 2 || g_.value(id).kind == graph::ValueKind::kState) continue;
@@ -233,8 +254,8 @@ class Interpreter {
         if (a.rows != b.rows) return Malformed(node, "operands of different rows");
         Local y{a.rows, a.cols + b.cols, {}, {}, 0};
         for (int64_t r = 0; r < a.rows; ++r) {
-          y.data.insert(y.data.end(), a.data.begin() + r * a.cols, a.data.begin() + (r + 1) * a.cols);
-          y.data.insert(y.data.end(), b.data.begin() + r * b.cols, b.data.begin() + (r + 1) * b.cols);
+          y.data.insert(y.data.end(), a.row(r), a.row(r) + a.cols);
+          y.data.insert(y.data.end(), b.row(r), b.row(r) + b.cols);
         }
         out(0) = std::move(y);
         return Status::Ok();
@@ -247,7 +268,7 @@ class Interpreter {
         Local y{routes.rows, x.cols, {}, {}, 0};
         for (int64_t r = 0; r < routes.rows; ++r) {
           const auto token = static_cast<int64_t>(routes.data[3 * r + 1]);
-          y.data.insert(y.data.end(), x.data.begin() + token * x.cols, x.data.begin() + (token + 1) * x.cols);
+          y.data.insert(y.data.end(), x.row(token), x.row(token) + x.cols);
         }
         out(0) = std::move(y);
         return Status::Ok();
@@ -287,7 +308,7 @@ class Interpreter {
         const int64_t first = Range(node.in[0], 1, rank).begin;
         Local y{x.rows, 2, {}, {}, 0};
         for (int64_t t = 0; t < x.rows; ++t) {
-          const float* row = x.data.data() + t * x.cols;
+          const float* row = x.row(t);
           const int64_t best = std::max_element(row, row + x.cols) - row;
           y.data.push_back(x.cols == 0 ? -INFINITY : row[best]);
           y.data.push_back(static_cast<float>(first + best));
@@ -300,7 +321,7 @@ class Interpreter {
         for (int r = 1; r < ranks_; ++r) {
           const Local& x = values_[node.in[0]][r];
           for (int64_t t = 0; t < y.rows; ++t) {
-            if (x.data[2 * t] > y.data[2 * t]) std::copy_n(x.data.begin() + 2 * t, 2, y.data.begin() + 2 * t);
+            if (x.data[2 * t] > y.data[2 * t]) std::copy_n(x.row(t), 2, y.row(t));
           }
         }
         out(0) = std::move(y);
@@ -337,7 +358,7 @@ class Interpreter {
         if (x.cols != g_.value(node.in[0]).dims[1].n) return Malformed(node, "part of a row");
         Local y{x.rows, 1, {}, {}, 0};
         for (int64_t t = 0; t < x.rows; ++t) {
-          const float* row = x.data.data() + t * x.cols;
+          const float* row = x.row(t);
           const float best = static_cast<float>(std::max_element(row, row + x.cols) - row);
           y.data.push_back(node.op == Op::kSample ? best : static_cast<float>(Hash64(row, x.cols * sizeof(float)) >> 40));
         }
@@ -461,7 +482,7 @@ class Interpreter {
     const int64_t k = node.Int("top_k");
     Local ids{x.rows, k, {}, {}, 0}, weights = ids;
     for (int64_t t = 0; t < x.rows; ++t) {
-      const float* row = x.data.data() + t * x.cols;
+      const float* row = x.row(t);
       std::vector<int64_t> order(static_cast<size_t>(x.cols));
       for (size_t e = 0; e < order.size(); ++e) order[e] = static_cast<int64_t>(e);
       std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
@@ -510,7 +531,10 @@ class Interpreter {
       for (int peer : GroupOf(g_, node, rank)) {
         const std::vector<int64_t> theirs = Rows(node.in[0], tokens, peer);
         const auto row = std::find(theirs.begin(), theirs.end(), token);
-        if (row != theirs.end()) found = values_[node.in[0]][peer].data.data() + (row - theirs.begin()) * y.cols;
+        if (row == theirs.end()) continue;
+        const Local& x = values_[node.in[0]][peer];
+        if (x.cols != y.cols) return Malformed(node, "rows of other widths");
+        found = x.row(row - theirs.begin());
       }
       if (found == nullptr) return Malformed(node, "nobody of the group has the row");
       y.data.insert(y.data.end(), found, found + y.cols);
@@ -535,7 +559,7 @@ class Interpreter {
         const auto expert = static_cast<int64_t>(routes.data[3 * r]);
         if (expert < own.begin || expert >= own.end) return Malformed(node, "an expert is on another rank");
         for (int64_t n = 0; n < n_count; ++n) {
-          const float* row = w.data.data() + ((expert - own.begin) * n_count + n) * w.cols;
+          const float* row = w.row((expert - own.begin) * n_count + n);
           std::vector<std::pair<LeafRange, float>> sums;
           for (int l = 0; l < leaves.count(); ++l) {
             float sum = 0;
@@ -621,14 +645,14 @@ class Interpreter {
     Local y{v.rows, v.cols, std::vector<float>(v.data.size(), 0.0f), {}, 0};
     for (int64_t h = 0; h < heads; ++h) {
       const int64_t key = node.Has("tiled") ? (v_first + h) % (k.cols / dk) : (v_first + h) / ratio - k_first;
-      if (key < 0 || (key + 1) * dk > k.cols) return Malformed(node, "a head's keys are on another rank");
+      if (key < 0 || (key + 1) * dk > std::min(k.cols, q.cols)) return Malformed(node, "a head's keys are on another rank");
       std::map<int, std::vector<float>> s_of;
       for (int64_t t = 0; t < v.rows; ++t) {
         std::vector<float>& s = s_of[step_.sequence(step_.slots[t])];
         s.resize(static_cast<size_t>(dk * dv));
         const float a = in(4).data[t * in(4).cols + v_first + h] + in(7).data[v_first + h], b = in(5).data[t * in(5).cols + v_first + h];
         const float gamma = std::exp(-std::fabs(in(6).data[v_first + h]) * std::log1p(std::exp(a))), beta = 1 / (1 + std::exp(-b));
-        const float *kt = k.data.data() + t * k.cols + key * dk, *qt = q.data.data() + t * q.cols + key * dk;
+        const float *kt = k.row(t) + key * dk, *qt = q.row(t) + key * dk;
         float k2 = 1e-6f, q2 = 1e-6f;
         for (int64_t i = 0; i < dk; ++i) k2 += kt[i] * kt[i], q2 += qt[i] * qt[i];
         for (int64_t j = 0; j < dv; ++j) {
@@ -675,8 +699,8 @@ class Interpreter {
     if (k.cols != kv.cols || v.cols != kv.cols) return Malformed(node, "keys of another width than the cache");
     for (int64_t t = 0; t < k.rows; ++t) {
       const auto slot = static_cast<int64_t>(values_[node.in[3]][rank].data[t]);
-      std::copy_n(k.data.begin() + t * k.cols, k.cols, kv.data.begin() + slot * kv.cols);
-      std::copy_n(v.data.begin() + t * v.cols, v.cols, kv.data.begin() + (StepData::kSlots + slot) * kv.cols);
+      std::copy_n(k.row(t), k.cols, kv.row(slot));
+      std::copy_n(v.row(t), v.cols, kv.row(StepData::kSlots + slot));
     }
     values_[node.out[0]][rank] = kv;
     return Status::Ok();
