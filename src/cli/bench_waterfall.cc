@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "cli/job.h"
 #include "cli/load.h"
+#include "cli/plan_switches.h"
 #include "cli/schedule_report.h"
 #include "cli/waterfall_report.h"
 #include "device/affinity.h"
@@ -52,9 +53,7 @@ class Runs {
     for (const Switch& s : known) {
       if (s.of_graph) config.compile.switches[s.name] = on.contains(s.name) ? graph::Switch::kOn : graph::Switch::kOff;
     }
-    if (!on.contains("chain_steps")) config.each_rows_max = 0;
-    config.compile.interleave = on.contains("interleave_lanes");
-    config.compile.post_exchanges = on.contains("post_exchanges");
+    for (const PlanSwitch& s : PlanSwitches()) s.set(config, on.contains(std::string(s.name)));
     auto self = std::unique_ptr<Runs>(new Runs);
     WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, {}));
     if (!on.contains(kSpeculation)) {
@@ -239,9 +238,9 @@ class WaterfallBench {
       if (!told.ok() || !name.starts_with("fuse_")) continue;
       if (const int64_t n = told->find(name)->second; n > 0) known_.push_back({name, false, n, true});
     }
-    known_.push_back({"chain_steps"});
-    known_.push_back({"interleave_lanes"});
-    if (config_.ranks > 1) known_.push_back({"post_exchanges"});
+    for (const PlanSwitch& s : PlanSwitches()) {
+      if (config_.ranks > 1 || !s.between_ranks) known_.push_back({std::string(s.name), s.by_default});
+    }
     if (config_.draft_tokens > 0) known_.push_back({kSpeculation});
     for (const std::string& name : f_.switches) {
       const auto at = std::find_if(known_.begin(), known_.end(), [&](const Switch& s) { return s.name == name; });

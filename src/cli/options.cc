@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "cli/machine_limits.h"
+#include "cli/plan_switches.h"
 
 namespace weft::cli {
 namespace {
@@ -168,25 +169,30 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   if (!(f.wait_timeout_s > 0 && f.wait_timeout_s <= 86400)) return Status::Invalid("--wait-timeout {} must be above 0 and at most 86400 seconds", f.wait_timeout_s);
   config.wait_timeout_ns = static_cast<int64_t>(f.wait_timeout_s * 1e9);
   WEFT_ASSIGN_OR_RETURN(const ScheduleChoice choice, ChooseSchedule(f.schedule, config.ranks, graph::AllPasses()));
-  config.compile.interleave = choice.interleave.value_or(true);  // --opt goes over it
+  // --opt goes over both.
+  config.compile.interleave = choice.interleave.value_or(config.compile.interleave);
+  config.compile.prefetch_weights = choice.prefetch_weights.value_or(config.compile.prefetch_weights);
   for (const std::string& text : f.opt) {
     WEFT_ASSIGN_OR_RETURN(const auto pair, NameValue(text, "--opt"));
-    std::string names = "chain_steps, interleave_lanes, post_exchanges";
-    const bool of_plan = pair.first == "chain_steps" || pair.first == "interleave_lanes" || pair.first == "post_exchanges";
-    bool known = of_plan;
-    for (const graph::Pass& pass : graph::AllPasses()) {
-      known = known || pass.name == pair.first;
-      names += fmt::format(", {}", pass.name);
-    }
-    if (!known) return BadValue("--opt", text, fmt::format("there are {}", names));
     graph::Switch value = graph::Switch::kAuto;
     if (pair.second == "on") value = graph::Switch::kOn;
     else if (pair.second == "off") value = graph::Switch::kOff;
     else if (pair.second != "auto") return BadValue("--opt", text, "on, off or auto");
-    if (!of_plan) config.compile.switches[pair.first] = value;
-    if (pair.first == "chain_steps" && value == graph::Switch::kOff) config.each_rows_max = 0;
-    if (pair.first == "interleave_lanes") config.compile.interleave = value != graph::Switch::kOff;
-    if (pair.first == "post_exchanges") config.compile.post_exchanges = value != graph::Switch::kOff;
+    std::vector<std::string_view> names;
+    bool known = false;
+    for (const PlanSwitch& of_plan : PlanSwitches()) {
+      names.push_back(of_plan.name);
+      if (of_plan.name != pair.first) continue;
+      known = true;
+      of_plan.set(config, value == graph::Switch::kAuto ? of_plan.by_default : value == graph::Switch::kOn);
+    }
+    for (const graph::Pass& pass : graph::AllPasses()) {
+      names.push_back(pass.name);
+      if (pass.name != pair.first) continue;
+      known = true;
+      config.compile.switches[pair.first] = value;
+    }
+    if (!known) return BadValue("--opt", text, fmt::format("there are {}", fmt::join(names, ", ")));
   }
   config.schedule = choice.config;
   config.whole_shared_expert = choice.whole_shared_expert && config.ranks > 1;

@@ -43,6 +43,7 @@ class Chooser {
     const bool upstream_dp = upstream_.shared_expert_dp && upstream_.shared_expert_dp->value;
     choice_.whole_shared_expert = flags_.enable_shared_expert_dp || upstream_dp;
     if (upstream_.overlap_shared_expert) choice_.interleave = upstream_.overlap_shared_expert->value;
+    if (upstream_.prefetch_weights) choice_.prefetch_weights = upstream_.prefetch_weights->value;
     return std::move(choice_);
   }
 

@@ -51,6 +51,7 @@ PlanTexts TextsOf(const plan::Plan& plan) {
                     Quoted(NameOf(node.op)), Quoted(step.impl), texts.bucket);
     if (step.lane != 0) args += fmt::format(R"(,"lane":{})", step.lane);
     if (step.posted_behind >= 0) args += fmt::format(R"(,"posted_behind":{})", step.posted_behind);
+    if (step.fetches >= 0) args += fmt::format(R"(,"fetches":{})", step.fetches);
     if (step.partials > 0) args += fmt::format(R"(,"partials":{})", step.partials);
     texts.steps.push_back(
         {Quoted(SiteOf(plan.graph, node)), exchange ? "exchange" : "compute", std::move(args)});

@@ -126,6 +126,7 @@ constexpr std::string_view kAdditionalKeys[] = {"SLO_limits_for_dynamic_batch",
 constexpr std::string_view kFinegrainedKeys[] = {
     "embedding_tensor_parallel_size", "lmhead_tensor_parallel_size", "mlp_tensor_parallel_size",
     "oproj_tensor_parallel_size"};
+constexpr std::string_view kPrefetchKeys[] = {"enabled", "prefetch_ratio"};
 constexpr std::string_view kKvTransferKeys[] = {"enable_permute_local_kv",
                                                 "engine_id",
                                                 "kv_buffer_device",
@@ -145,15 +146,16 @@ constexpr std::string_view kFlashComm1 = "VLLM_ASCEND_ENABLE_FLASHCOMM1",
                            kFlashComm2 = "VLLM_ASCEND_FLASHCOMM2_PARALLEL_SIZE",
                            kMatmulAllReduce = "VLLM_ASCEND_ENABLE_MATMUL_ALLREDUCE",
                            kOProjAllReduce = "VLLM_ASCEND_FUSED_O_PROJ_AR",
-                           kFusedMc2 = "VLLM_ASCEND_ENABLE_FUSED_MC2";
+                           kFusedMc2 = "VLLM_ASCEND_ENABLE_FUSED_MC2",
+                           kAttentionPrefetch = "VLLM_ASCEND_ATTN_WEIGHT_PREFETCH";
 constexpr std::string_view kVariables[] = {
-    kFlashComm1, kOldFlashComm1, kFlashComm2, kMatmulAllReduce, kOProjAllReduce, kFusedMc2,
+    kFlashComm1, kOldFlashComm1, kFlashComm2, kMatmulAllReduce, kOProjAllReduce, kFusedMc2, kAttentionPrefetch,
     // Without effect, from here on.
     "HCCL_BUFFSIZE", "HCCL_OP_EXPANSION_MODE", "PYTORCH_NPU_ALLOC_CONF", "TASK_QUEUE_ENABLE",
-    "VLLM_ASCEND_ATTN_WEIGHT_PREFETCH", "VLLM_ASCEND_BALANCE_SCHEDULING",
+    "VLLM_ASCEND_BALANCE_SCHEDULING",
     "VLLM_ASCEND_ENABLE_CONTEXT_PARALLEL", "VLLM_ASCEND_ENABLE_MLAPO", "VLLM_ASCEND_ENABLE_NZ",
     "VLLM_ASCEND_FUSION_OP_TRANSPOSE_KV_CACHE_BY_BLOCK", "VLLM_ASCEND_KEEP_MAMBA_MODE"};
-constexpr size_t kVariablesRead = 6;
+constexpr size_t kVariablesRead = 7;
 
 constexpr std::string_view kCompilation = "--compilation-config",
                            kAdditional = "--additional-config",
@@ -243,7 +245,8 @@ Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out
   constexpr std::string_view kRead[] = {
       "enable_flashcomm1", "enable_flashcomm2_parallel_size", "flashcomm2_parallel_size",
       "layer_sharding",    "enable_matmul_allreduce",         "finegrained_tp_config",
-      "multistream_overlap_shared_expert", "enable_shared_expert_dp"};
+      "multistream_overlap_shared_expert", "enable_shared_expert_dp", "weight_prefetch_config"};
+  constexpr std::string_view kPrefetchRead[] = {"enabled"};
   constexpr std::string_view kFinegrainedRead[] = {"oproj_tensor_parallel_size"};
   std::vector<std::string> idle;
   WEFT_RETURN_IF_ERROR(
@@ -275,6 +278,12 @@ Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out
                                    kFinegrainedKeys, kFinegrainedRead, &idle));
     WEFT_RETURN_IF_ERROR(
         ReadInt(inner, "oproj_tensor_parallel_size", 0, &out->oproj_tensor_parallel_size));
+  }
+  WEFT_ASSIGN_OR_RETURN(const Json* prefetch, Inner(fields, "weight_prefetch_config"));
+  if (prefetch != nullptr) {
+    const io::JsonFields inner(*prefetch, fmt::format("{} weight_prefetch_config", kAdditional));
+    WEFT_RETURN_IF_ERROR(CheckKeys(*prefetch, inner.file(), "weight_prefetch_config.", kPrefetchKeys, kPrefetchRead, &idle));
+    WEFT_RETURN_IF_ERROR(ReadBool(inner, "enabled", &out->prefetch_weights));
   }
   TellIdle(kAdditional, idle, "", out);
   return Status::Ok();
@@ -351,6 +360,9 @@ Status ReadEnvironment(const UpstreamWords& words, UpstreamConfig* out) {
                      "schedule cuts rows; there is no capacity, so no step falls back and no row is dropped",
                      fused->by)});
   }
+
+  WEFT_ASSIGN_OR_RETURN(const auto prefetch, ReadVariable(words, kAttentionPrefetch));
+  if (prefetch) GiveWay(Asked<bool>{prefetch->value != 0, prefetch->by}, &out->prefetch_weights, out);
 
   std::vector<std::string_view> idle;
   for (const std::string_view name : Names(kVariables).subspan(kVariablesRead)) {

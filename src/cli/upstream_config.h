@@ -46,6 +46,7 @@ struct UpstreamConfig {
   std::vector<Asked<bool>> matmul_all_reduce;  // each switch that is on
   std::optional<Asked<bool>> overlap_shared_expert;
   std::optional<Asked<bool>> shared_expert_dp;
+  std::optional<Asked<bool>> prefetch_weights;
   std::vector<std::string> layer_sharding;
   bool kv_transfer = false;  // there is a --kv-transfer-config
   std::string kv_role;       // "kv_producer", "kv_consumer", "kv_both", or ""

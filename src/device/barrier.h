@@ -49,7 +49,7 @@ class Barrier {
   }
   Status Await(int who, const WaitSite& site = {}) {
     const uint64_t generation = lines_[who].arrived.load(std::memory_order_relaxed);
-    if (PassesSoon([&] { return Passed(who, generation); })) return {};
+    if (PassesSoon([&] { return Passed(who, generation); }, site.ahead)) return {};
     return AwaitSlowly(who, generation, site);
   }
 

@@ -14,6 +14,7 @@
 
 #include "base/function_ref.h"
 #include "base/status.h"
+#include "device/ahead.h"
 
 namespace weft::device {
 
@@ -40,11 +41,16 @@ struct WaitSite {
   int64_t deadline_ns = kNoDeadline;  // SteadyNowNs()
   int64_t step = -1;                  // < 0: not said
   const char* what = "";              // "all_reduce"
+  Ahead* ahead = nullptr;             // what the waiter may fetch meanwhile
 };
 
-// The fast half, inlined where it waits: whether it has passed after a few polls.
+// The fast half, inlined where it waits: whether it has passed after a few polls, or when all is fetched.
 template <typename Passed>
-bool PassesSoon(const Passed& passed) {
+bool PassesSoon(const Passed& passed, Ahead* ahead) {
+  if (ahead != nullptr) {
+    while (!passed() && ahead->Fetch()) {
+    }
+  }
   for (int i = 0; i < kFastPolls; ++i) {
     if (passed()) [[likely]]
       return true;

@@ -1,5 +1,6 @@
 // plan step -> Runner: the one place where a kernel's arguments meet memory.
 #include "exec/binder.h"
+#include "kernels/matmul/panel_layout.h"
 
 namespace weft::exec {
 
@@ -238,8 +239,37 @@ std::unique_ptr<Runner> Binder::Bind() {
   return nullptr;
 }
 
+std::vector<std::span<const std::byte>> Binder::FirstWeights(int64_t bytes) {
+  kernels::MatmulArgs args = MatmulArgsOf(node_);
+  std::vector<std::span<const std::byte>> pieces;
+  if (args.w.n == 0 || args.w.k_leaves == 0) return pieces;
+  args.rows = rows_.rows.Capacity(plan_.bucket.rows_max);
+  const auto* kernel = Named(kernels::MatmulKernels(), step_.impl);
+  if (kernel->panels == nullptr || args.rows == 0) return pieces;
+  const int64_t units = kernel->units(args);
+  const Slice panels = kernel->panels(args, step_.split == Split::kUnits ? kernels::SliceOf(units, c_.worker, plan_.workers_per_rank) : Slice{0, units});
+  const auto leaf_bytes = [&](int leaf) { return kernels::PanelOffset(args.w.dtype, args.w.k_begin[leaf + 1] - args.w.k_begin[leaf]); };
+  int64_t panel_bytes = 0;
+  for (int leaf = 0; leaf < args.w.k_leaves; ++leaf) panel_bytes += leaf_bytes(leaf);
+  const int64_t end = std::min(panels.end, panels.begin + std::max<int64_t>(bytes / panel_bytes, 1));
+  for (int leaf = 0; leaf < args.w.k_leaves; ++leaf) {
+    for (int64_t p = panels.begin; p < end; ++p) {
+      const std::byte* begin = args.w.data[int64_t{leaf} * args.w.panels + p];
+      // A panel begins at a line of its own.
+      const bool joins = p > panels.begin && begin - (pieces.back().data() + pieces.back().size()) < 64 && begin > pieces.back().data();
+      if (!joins) pieces.emplace_back(begin, size_t{0});
+      pieces.back() = {pieces.back().data(), static_cast<size_t>(begin + leaf_bytes(leaf) - pieces.back().data())};
+    }
+  }
+  return pieces;
+}
+
 std::unique_ptr<Runner> BindStep(const BindContext& context, RankTables& tables, size_t step) {
   return Binder(context, tables, step).Bind();
+}
+
+std::vector<std::span<const std::byte>> FirstWeights(const BindContext& context, RankTables& tables, size_t step, int64_t bytes) {
+  return Binder(context, tables, step).FirstWeights(bytes);
 }
 
 }  // namespace weft::exec

@@ -31,6 +31,7 @@ class Binder {
         t_(tables.steps[step]), rows_(LiveRowsOf(RowsOfStep(node_), c.rank)) {}
 
   std::unique_ptr<Runner> Bind();
+  std::vector<std::span<const std::byte>> FirstWeights(int64_t bytes);
 
  private:
   const RankMemory& mine() const { return c_.memory->ranks[c_.rank]; }

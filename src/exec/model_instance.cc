@@ -58,6 +58,8 @@ Status ModelInstance::Prepare(const io::Checkpoint& checkpoint, ExecConfig confi
 Status ModelInstance::AssignWorkers(int* cores) {
   WEFT_ASSIGN_OR_RETURN(const device::Topology topology, device::DetectTopology());
   *cores = static_cast<int>(topology.cores.size());
+  // The other half is for what the next steps read and write.
+  ahead_bytes_ = topology.l2_bytes / 2;
   const int sharers = config_.link == nullptr ? config_.ranks : neighbours_.on_cores;
   if (config_.reference) {
     workers_ = 1;
@@ -317,6 +319,7 @@ void ModelInstance::Bind(BoundPlan& bound) {
   const plan::Plan& p = bound.plan;
   const graph::Uses uses(p.graph);
   bound.runners.resize(config_.ranks);
+  bound.ahead.resize(config_.ranks);
   bound.posts.assign(p.steps.size(), -1);
   for (size_t s = 0; s < p.steps.size(); ++s) {
     if (const int behind = p.steps[s].posted_behind; behind >= 0) bound.posts[static_cast<size_t>(behind)] = static_cast<int>(s);
@@ -324,9 +327,11 @@ void ModelInstance::Bind(BoundPlan& bound) {
   for (int r = here_.begin; r < here_.end; ++r) {
     bound.tables.push_back(MakeRankTables(p, *weights_, r, config_.faults));
     bound.runners[r].resize(workers_);
+    bound.ahead[r].resize(workers_);
     for (int w = 0; w < workers_; ++w) {
       const BindContext context{&p, &uses, weights_.get(), &memory_, fabric_.get(), flags_.get(), config_.link != nullptr, &config_.faults, r, w};
       for (size_t s = 0; s < p.steps.size(); ++s) bound.runners[r][w].push_back(BindStep(context, *bound.tables.back(), s));
+      BindAhead(context, bound);
     }
   }
   if (p.bucket.kind != Bucket::Kind::kHead) return;
@@ -338,6 +343,18 @@ void ModelInstance::Bind(BoundPlan& bound) {
   for (const graph::Node& node : p.graph.nodes) {
     if (node.op != Op::kSample) continue;
     bound.logits = reinterpret_cast<const float*>(memory_.ranks[0].arena + p.layouts[node.in[0]].offset);
+  }
+}
+
+void ModelInstance::BindAhead(const BindContext& context, BoundPlan& bound) const {
+  // Who shares a core has to leave it while it waits.
+  if (config_.reference || cores_.oversubscribed || ahead_bytes_ == 0) return;
+  auto& ahead = bound.ahead[context.rank][context.worker];
+  ahead.resize(bound.plan.steps.size());
+  for (const plan::Step& step : bound.plan.steps) {
+    if (step.fetches < 0) continue;
+    const auto of = static_cast<size_t>(step.fetches);
+    if (ahead[of].empty()) ahead[of] = FirstWeights(context, *bound.tables.back(), of, ahead_bytes_);
   }
 }
 

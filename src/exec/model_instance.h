@@ -72,6 +72,9 @@ struct BoundPlan {
   // [rank][worker][step]; of ranks in other processes there are none
   std::vector<std::vector<std::vector<std::unique_ptr<Runner>>>> runners;
   std::vector<std::shared_ptr<RankTables>> tables;  // [rank]
+  // [rank][worker][step] of a matmul that a wait fetches for (plan::Step::fetches): its first weights.
+  using Pieces = std::vector<std::span<const std::byte>>;
+  std::vector<std::vector<std::vector<Pieces>>> ahead;
   std::vector<int> posts;                           // [step] the one that is posted behind it, or -1
   // Where the greedy head's pairs, or the sampling head's logits [rows, V], stand on rank 0.
   const kernels::ValueIndex* pairs = nullptr;
@@ -163,6 +166,7 @@ class ModelInstance {
   // Panels of packed weights that this process' ranks use.
   std::vector<const std::byte*> PanelsOf(const Weights& weights) const;
   void Bind(BoundPlan& bound);
+  void BindAhead(const BindContext& context, BoundPlan& bound) const;
   // Every plan that there is, as BoundPlan&.
   template <typename Self, typename Visit>
   static void ForEachPlan(Self& self, const Visit& visit) {
@@ -177,6 +181,7 @@ class ModelInstance {
   plan::ExecutorLimits limits_;
   device::CoreAssignment cores_;
   int workers_ = 1;
+  int64_t ahead_bytes_ = 0;  // that a waiting worker fetches at most
   RankRange here_;
   comm::Neighbours neighbours_;
   std::unique_ptr<comm::Fabric> fabric_;

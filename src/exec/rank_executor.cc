@@ -234,9 +234,20 @@ class RankExecutor final : public InstanceExecutor {
     WEFT_RETURN_IF_ERROR(WalkPlan(*body_, rank, worker));
     if (head_ == nullptr) return Status::Ok();
     // The head reads what the body left behind and reuses its arena.
-    const device::WaitSite site{deadline_ns_, -1, "head"};
+    device::Ahead ahead;
+    const device::WaitSite site{deadline_ns_, -1, "head", Fetching(*head_, 0, rank, worker, &ahead)};
     WEFT_RETURN_IF_ERROR(link_ == nullptr ? instance_->fabric().Sync({0, rank, worker}, site) : MeetOnRank(rank, worker, site));
     return WalkPlan(*head_, rank, worker);
+  }
+
+  // What the wait of a step fetches; nullptr: nothing. `ahead` goes on from one wait to the next for the same weights.
+  static device::Ahead* Fetching(const BoundPlan& bound, size_t s, int rank, int worker, device::Ahead* ahead) {
+    const int of = bound.plan.steps[s].fetches;
+    const auto& pieces = bound.ahead[static_cast<size_t>(rank)][static_cast<size_t>(worker)];
+    if (of < 0 || pieces.empty()) return nullptr;
+    const BoundPlan::Pieces& wanted = pieces[static_cast<size_t>(of)];
+    if (!ahead->IsOf(wanted)) *ahead = device::Ahead(wanted);
+    return ahead;
   }
 
   Status MeetOnRank(int rank, int worker, const device::WaitSite& site) {
@@ -280,6 +291,7 @@ class RankExecutor final : public InstanceExecutor {
   Status WalkPlan(BoundPlan& bound, int rank, int worker) {
     auto& runners = bound.runners[rank][worker];
     const int32_t rows = bound.plan.bucket.kind == plan::Bucket::Kind::kHead ? live_.head_rows : live_.tokens;
+    device::Ahead ahead;
     for (size_t s = 0; s < runners.size(); ++s) {
       const plan::Step& step = bound.plan.steps[s];
       Runner& runner = *runners[s];
@@ -293,7 +305,7 @@ class RankExecutor final : public InstanceExecutor {
       for (int phase = 0; phase < phases; ++phase) {
         const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
         const bool waits = step.wait != Wait::kNone || phase > 0;
-        WEFT_RETURN_IF_ERROR(WaitFor(step, runner, phase, rank, worker, {deadline_ns_, static_cast<int64_t>(s), what}));
+        WEFT_RETURN_IF_ERROR(WaitFor(step, runner, phase, rank, worker, {deadline_ns_, static_cast<int64_t>(s), what, Fetching(bound, s, rank, worker, &ahead)}));
         if (trace_ == nullptr) {
           runner.Run(live_, phase);
           continue;

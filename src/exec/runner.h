@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,8 @@ struct BindContext {
 
 struct RankTables;  // rank_tables.h
 std::unique_ptr<Runner> BindStep(const BindContext& context, RankTables& tables, size_t step);
+// Up to `bytes` of the weights that this worker reads first in a matmul. Pieces of a K-leaf lie side by side.
+std::vector<std::span<const std::byte>> FirstWeights(const BindContext& context, RankTables& tables, size_t step, int64_t bytes);
 // The largest scratch that a step of the plan wants on any rank.
 int64_t ScratchBytes(const plan::Plan& plan);
 

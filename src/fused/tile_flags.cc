@@ -19,7 +19,7 @@ TileFlags::TileFlags(Options options)
 }
 
 Status TileFlags::Await(int who, int rank, uint64_t count, const device::WaitSite& site) {
-  if (device::PassesSoon([&] { return Up(rank, count); })) return {};
+  if (device::PassesSoon([&] { return Up(rank, count); }, site.ahead)) return {};
   return device::WaitSlowly(
       [&] { return Up(rank, count); }, spin_ns_, *abort_, site, [&] { return NameOf(who); },
       [&] {

@@ -49,6 +49,8 @@ struct Kernel {
   int64_t (*units)(const Args&) = nullptr;
   int64_t (*scratch_bytes)(const Args&) = nullptr;  // per worker; nullptr: none
   void (*run)(const Args&, Slice, std::byte* scratch) = nullptr;
+  // Of a matmul: the panels of weights that units read, for whoever fetches them before; nullptr: not told.
+  Slice (*panels)(const Args&, Slice units) = nullptr;
 };
 
 struct Refusal {

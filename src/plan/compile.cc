@@ -12,6 +12,7 @@
 #include "plan/local_rows.h"
 #include "plan/plan.h"
 #include "plan/post_exchanges.h"
+#include "plan/prefetch_weights.h"
 #include "plan/verify.h"
 #include "plan/wire_bytes.h"
 
@@ -169,6 +170,7 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   // V1 and V8 say whether a new order may be.
   if (overtook > 0) WEFT_RETURN_IF_ERROR(graph::Verify(plan.graph).In("interleave_lanes"));
   if (!options.eager && options.post_exchanges) PostExchanges(plan);
+  if (!options.eager && options.prefetch_weights) PrefetchWeights(plan);
   LayOutArena(plan);
   WEFT_RETURN_IF_ERROR(VerifyPlan(plan));
   plan.fingerprint = FingerprintOf(plan);

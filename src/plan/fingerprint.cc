@@ -72,7 +72,7 @@ uint64_t FingerprintOf(const Plan& plan) {
     f.Text(r.name).Number(r.rewrites).Text(r.refusal).Number(r.asked);
   });
   f.Each(plan.steps, [&](const Step& s) {
-    f.Number(s.node).Number(s.lane).Number(s.split).Number(s.heads_of).Number(s.wait).Number(s.posted_behind);
+    f.Number(s.node).Number(s.lane).Number(s.split).Number(s.heads_of).Number(s.wait).Number(s.posted_behind).Number(s.fetches);
     f.Number(s.partials).Number(s.phases).Text(s.impl);
     f.Each(s.refused, [&](const Refused& r) { f.Text(r.impl).Text(r.reason); });
     f.Number(s.cost.weight_bytes).Number(s.cost.row_bytes).Number(s.cost.row_flops);

@@ -65,6 +65,7 @@ struct Step {
   int partials = 0;   // of an exchange that reduces: roots of the rank that has most
   int phases = 1;     // of an exchange: ranks meet before each
   int posted_behind = -1;  // of a wait of the group: the step behind which it is posted; -1: where it waits
+  int fetches = -1;  // the matmul whose first weights are brought nearer while this step waits; -1: none
   std::string impl;
   std::vector<Refused> refused;
   Cost cost;
@@ -116,6 +117,7 @@ struct CompileOptions {
   bool eager = false;  // no pass, no chaining, steps in the order of the model
   bool interleave = true;      // --opt interleave_lanes
   bool post_exchanges = true;  // --opt post_exchanges
+  bool prefetch_weights = false;  // --opt prefetch_weights
   std::map<std::string, graph::Switch, std::less<>> switches;
   std::string schedule = "plain", schedule_note;  // for the plan's text
   bool shared_memory = true;                      // between ranks, while a step runs

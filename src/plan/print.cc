@@ -60,6 +60,7 @@ std::string Table(const std::vector<Row>& rows) {
 std::string WaitsText(const Step& step, const graph::Node& node) {
   std::string out = step.wait == Wait::kGroup ? "group" : step.wait == Wait::kRank ? "rank" : "";
   if (step.posted_behind >= 0) out += fmt::format(" posted behind {}", step.posted_behind);
+  if (step.fetches >= 0) out += fmt::format("{}fetches {}", out.empty() ? "" : " ", step.fetches);
   if (step.split != Split::kUnits) {
     out +=
         fmt::format("{}{}", out.empty() ? "" : " ", step.split == Split::kEach ? "each" : "heads");

@@ -34,6 +34,8 @@ class Checker {
         return Regions();
       case Law::kPosts:
         return Posts();
+      case Law::kFetches:
+        return Fetches();
       default:
         return Bounds();
     }
@@ -121,6 +123,17 @@ class Checker {
         }
       }
       if (GroupSizeOf(g_, g_.nodes[s]) <= 1) return Broken("P6", s, g_.nodes[s].in[0], "it is no exchange");
+    }
+    return Status::Ok();
+  }
+
+  Status Fetches() const {
+    for (size_t s = 0; s < p_.steps.size(); ++s) {
+      const int of = p_.steps[s].fetches;
+      if (of < 0) continue;
+      if (of < static_cast<int>(s) || of >= static_cast<int>(p_.steps.size()) || g_.nodes[static_cast<size_t>(of)].op != Op::kMatmul) {
+        return Broken("P7", s, g_.nodes[s].out[0], fmt::format("step {} is no product of weights that is still to come", of));
+      }
     }
     return Status::Ok();
   }

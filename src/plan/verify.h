@@ -14,9 +14,10 @@ enum class Law : uint8_t {
   kRegions,  // P4 a peer reads the rank's memory alone, a worker keeps what it makes for itself
   kBounds,   // P5 every value is inside its arena
   kPosts,    // P6 one exchange is under way at a time, and is waited for
+  kFetches,  // P7 what a wait fetches is read by a product that is still to come
 };
 inline constexpr Law kLaws[] = {Law::kOrder, Law::kWaits, Law::kMemory, Law::kRegions,
-                                Law::kBounds, Law::kPosts};
+                                Law::kBounds, Law::kPosts, Law::kFetches};
 
 // Errors: kInternal with the law's id, the step and the value.
 Status VerifyLaw(const Plan& plan, Law law);

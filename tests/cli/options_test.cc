@@ -1,3 +1,4 @@
+// Covers src/cli/plan_switches.cc
 #include "cli/options.h"
 
 #include <gtest/gtest.h>
@@ -68,6 +69,19 @@ TEST(ExecConfig, LanesGoByTheWordsOfEither) {
   EXPECT_FALSE(ExecConfigOf(f, &log)->compile.interleave);
   f.opt = {"interleave_lanes=on"};
   EXPECT_TRUE(ExecConfigOf(f, &log)->compile.interleave) << "--opt goes over it";
+}
+
+TEST(ExecConfig, PrefetchIsOffUnlessEitherAsks) {
+  ModelFlags f;
+  EXPECT_FALSE(ExecConfigOf(f, &log)->compile.prefetch_weights);
+  f.schedule.upstream.additional_config = {R"({"weight_prefetch_config":{"enabled":true}})"};
+  EXPECT_TRUE(ExecConfigOf(f, &log)->compile.prefetch_weights);
+  f.opt = {"prefetch_weights=auto"};
+  EXPECT_FALSE(ExecConfigOf(f, &log)->compile.prefetch_weights) << "--opt goes over it";
+  f.opt = {"prefetch_weights=on"};
+  EXPECT_TRUE(ExecConfigOf(f, &log)->compile.prefetch_weights);
+  f.opt = {"prefetch=on"};
+  EXPECT_NE(ExecConfigOf(f, &log).status().message().find("post_exchanges, prefetch_weights"), std::string::npos);
 }
 
 TEST(ExecConfig, FlagsArriveInIt) {

@@ -63,6 +63,32 @@ TEST_F(RankExecutorTest, EveryRankCountGivesTheBitsOfTheReference) {
   }
 }
 
+// A worker fetches weights of its own share, as many as half of its cache holds.
+TEST_F(RankExecutorTest, WaitsFetchWeightsThatTheirWorkerReads) {
+  ExecConfig config = support::SmallConfig(1, 2);
+  config.compile.prefetch_weights = true;
+  EXPECT_EQ(HashesOf(config, 1), HashesOf(support::SmallConfig(1, 2), 1));
+  const auto executor = support::MakeExecutor(*checkpoint_, config);
+  ASSERT_NE(executor, nullptr);
+  auto& instance = const_cast<ModelInstance&>(InstanceOf(*executor));
+  if (instance.cores().oversubscribed) GTEST_SKIP() << "who shares a core does not stay on it while it waits";
+  const BoundPlan& bound = instance.body(1);
+  int fetched = 0;
+  for (const plan::Step& step : bound.plan.steps) {
+    if (step.fetches < 0) continue;
+    const auto of = static_cast<size_t>(step.fetches);
+    const BoundPlan::Pieces &first = bound.ahead[0][0][of], &second = bound.ahead[0][1][of];
+    ASSERT_FALSE(first.empty());
+    for (const auto& piece : first) {
+      for (const auto& other : second) {
+        EXPECT_TRUE(piece.data() + piece.size() <= other.data() || other.data() + other.size() <= piece.data()) << "step " << of;
+      }
+    }
+    fetched += !second.empty();
+  }
+  EXPECT_GT(fetched, 0);
+}
+
 TEST_F(RankExecutorTest, RefusalsNameFlagValueAndBound) {
   ExecConfig config = support::SmallConfig(1);
   config.ranks = 0;

@@ -223,6 +223,10 @@ TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
     config = planned;
     config.compile.interleave = false;
     check("interleave_lanes:off", config, ranks);
+    config = planned;
+    config.compile.prefetch_weights = true;
+    EXPECT_NE(fingerprint(config), fingerprint(planned));
+    check("prefetch_weights:on", config, ranks);
     // Under a schedule that leaves something between a post and its wait.
     config = planned;
     config.schedule = ScheduleCell{plan::Schedule::kFc1}.Config();

@@ -118,6 +118,10 @@ const WrongPlan kWrongPlans[] = {
        step.posted_behind = step.node - 1;
      },
      "nothing of it is under way"},
+    {Law::kFetches, "weights of a product that is over", 1, 1,
+     [](Plan& p) { p.steps.back().fetches = StepOf(p, Op::kMatmul); }, "still to come"},
+    {Law::kFetches, "weights of a norm", 1, 1,
+     [](Plan& p) { p.steps[0].fetches = StepOf(p, Op::kRmsNorm); }, "no product of weights"},
 };
 
 TEST(VerifyPlan, EachLawRefusesItsOwnWrongPlans) {

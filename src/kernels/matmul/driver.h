@@ -67,6 +67,12 @@ struct Driver {
     return (a.rows + rows - 1) / rows * Groups(a);
   }
 
+  // REQUIRES: all units are of one block of rows, else it tells those of the first.
+  static Slice Panels(const MatmulArgs& a, Slice units) {
+    const int group = Core::Group(a.rows);
+    return {Min(units.begin * group, a.w.panels), Min(units.end * group, a.w.panels)};
+  }
+
   static WEFT_INLINE int64_t XArea(const MatmulArgs& a) {
     return (BlockRows(a) * RowBytes(a) + 63) / 64 * 64;
   }

@@ -156,6 +156,7 @@ const Kernel<MatmulArgs> kMatmulAvx2{.name = "avx2",
                                      .refuse = RefuseUnlessPlain,
                                      .units = Driver<Core>::Units,
                                      .scratch_bytes = Driver<Core>::ScratchBytes,
-                                     .run = Driver<Core>::Run};
+                                     .run = Driver<Core>::Run,
+                                     .panels = Driver<Core>::Panels};
 
 }  // namespace weft::kernels

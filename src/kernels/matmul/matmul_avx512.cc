@@ -162,6 +162,7 @@ const Kernel<MatmulArgs> kMatmulAvx512{.name = "avx512",
                                        .refuse = RefuseUnlessPlain,
                                        .units = Driver<Core>::Units,
                                        .scratch_bytes = Driver<Core>::ScratchBytes,
-                                       .run = Driver<Core>::Run};
+                                       .run = Driver<Core>::Run,
+                                       .panels = Driver<Core>::Panels};
 
 }  // namespace weft::kernels

@@ -108,6 +108,7 @@ const Kernel<MatmulArgs> kMatmulBf16Avx512{.name = "avx512bf16",
                                            .avoid = AvoidSlowBf16Dots,
                                            .units = Driver<Core>::Units,
                                            .scratch_bytes = Driver<Core>::ScratchBytes,
-                                           .run = Driver<Core>::Run};
+                                           .run = Driver<Core>::Run,
+                                           .panels = Driver<Core>::Panels};
 
 }  // namespace weft::kernels

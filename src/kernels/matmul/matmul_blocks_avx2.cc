@@ -127,6 +127,7 @@ const Kernel<MatmulArgs> kMatmulBlocksAvx2{.name = "avx2:blocks",
                                            .refuse = RefuseUnlessBlocksByBf16,
                                            .units = Driver<Core>::Units,
                                            .scratch_bytes = Driver<Core>::ScratchBytes,
-                                           .run = Driver<Core>::Run};
+                                           .run = Driver<Core>::Run,
+                                           .panels = Driver<Core>::Panels};
 
 }  // namespace weft::kernels

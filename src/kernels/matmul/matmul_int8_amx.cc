@@ -213,6 +213,7 @@ const Kernel<MatmulArgs> kMatmulInt8Amx{.name = "amx:int8",
                                         .refuse = RefuseFewInt8Rows,
                                         .units = Driver<Core>::Units,
                                         .scratch_bytes = ScratchBytes,
-                                        .run = Run};
+                                        .run = Run,
+                                        .panels = Driver<Core>::Panels};
 
 }  // namespace weft::kernels

@@ -185,6 +185,7 @@ const Kernel<MatmulArgs> kMatmulInt8Avx2{.name = "avx2:int8",
                                          .refuse = RefuseUnlessInt8,
                                          .units = Driver<Core>::Units,
                                          .scratch_bytes = Driver<Core>::ScratchBytes,
-                                         .run = Driver<Core>::Run};
+                                         .run = Driver<Core>::Run,
+                                         .panels = Driver<Core>::Panels};
 
 }  // namespace weft::kernels

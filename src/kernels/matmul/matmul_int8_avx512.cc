@@ -134,6 +134,7 @@ const Kernel<MatmulArgs> kMatmulInt8Avx512{.name = "avx512vnni:int8",
                                            .refuse = RefuseUnlessInt8,
                                            .units = Driver<Core>::Units,
                                            .scratch_bytes = Driver<Core>::ScratchBytes,
-                                           .run = Driver<Core>::Run};
+                                           .run = Driver<Core>::Run,
+                                           .panels = Driver<Core>::Panels};
 
 }  // namespace weft::kernels

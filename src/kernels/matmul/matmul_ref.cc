@@ -158,6 +158,7 @@ int64_t Units(const MatmulArgs& a) { return a.w.panels; }
 
 extern const Kernel<MatmulArgs> kMatmulRef;
 const Kernel<MatmulArgs> kMatmulRef{
-    .name = "ref", .isa = Isa::kPortable, .refuse = RefuseMatmul, .units = Units, .run = Run};
+    .name = "ref", .isa = Isa::kPortable, .refuse = RefuseMatmul, .units = Units, .run = Run,
+    .panels = [](const MatmulArgs&, Slice units) { return units; }};
 
 }  // namespace weft::kernels

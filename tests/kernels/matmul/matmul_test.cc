@@ -1,6 +1,8 @@
 // Every matmul variant that this CPU can run, against the contract, by memory.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "kernels/matmul/matmul_case.h"
 #include "tensor/quant_format.h"
 
@@ -40,6 +42,39 @@ void SweepShapes(DType weight, bool int8) {
           << kernel->name << " in " << slices.size() << " slices: " << c.Describe();
     }
   });
+}
+
+// What a worker fetches before its units are the weights of the outputs that they write.
+void PanelsAreThoseOfTheirOutputs(DType weight, bool int8) {
+  testing::ForEachShape(weight, int8, [](const MatmulShape& shape) {
+    if (shape.m > 16 || !shape.finish || shape.y != DType::kF32) return;
+    MatmulCase c(shape);
+    auto variants = VariantsFor(c.args());
+    variants.push_back(&Ref());
+    for (const Kernel<MatmulArgs>* kernel : variants) {
+      Buffer untouched(c.OutputBytes());
+      const int64_t units = kernel->units(c.args());
+      for (const Slice slice : {kernels::SliceOf(units, 0, 3), kernels::SliceOf(units, 1, 3), kernels::SliceOf(units, 2, 3)}) {
+        const Buffer out = c.Run(*kernel, {slice});
+        const Slice panels = kernel->panels(c.args(), slice);
+        const PackedMatrix& w = c.args().w;
+        ASSERT_LE(panels.end, w.panels);
+        for (int64_t p = 0; p < w.panels; ++p) {
+          const bool inside = p >= panels.begin && p < panels.end;
+          const auto* before = untouched.as<float>() + w.panel_begin[p];
+          const auto* after = out.as<float>() + w.panel_begin[p];
+          const size_t bytes = static_cast<size_t>(w.panel_begin[p + 1] - w.panel_begin[p]) * 4;
+          ASSERT_EQ(std::memcmp(before, after, bytes) != 0, inside) << kernel->name << " panel " << p << ": " << c.Describe();
+        }
+      }
+    }
+  });
+}
+
+TEST(Matmul, PanelsAreThoseOfTheirOutputs) {
+  PanelsAreThoseOfTheirOutputs(DType::kBF16, false);
+  PanelsAreThoseOfTheirOutputs(DType::kQ8_0, true);
+  PanelsAreThoseOfTheirOutputs(DType::kQ4_1, false);
 }
 
 TEST(Matmul, PlainVariantsEqualTheContract) {
