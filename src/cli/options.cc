@@ -196,6 +196,7 @@ Result<exec::ExecConfig> ExecConfigOf(const ModelFlags& f, LogSink* log) {
   }
   config.schedule = choice.config;
   config.whole_shared_expert = choice.whole_shared_expert && config.ranks > 1;
+  if (choice.whole_shared_expert && config.ranks == 1) log->Warning("--enable-shared-expert-dp changes nothing: one rank has all of every expert");
   config.compile.switches.insert(choice.switches.begin(), choice.switches.end());  // --opt goes before them
   for (const Notice& notice : choice.notices) log->Write(notice.level, notice.text);
   for (const auto& [flag, why] : f.idle) log->Warning("{}: taken, without effect here: {}", flag, why);

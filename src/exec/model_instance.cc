@@ -127,6 +127,9 @@ Status ModelInstance::Load(const io::Checkpoint& checkpoint, ExecConfig config, 
     log->Info("{} instead of {}: the best that all ranks have", kernels::NameOf(config_.isa_max), kernels::NameOf(isa));
   }
   if (here_.contains(0)) TellSchedules(log);
+  if (log != nullptr && here_.contains(0) && config_.whole_shared_expert && model_config.shared_expert_intermediate_size == 0) {
+    log->Warning("--enable-shared-expert-dp changes nothing: the model has no shared expert");
+  }
   for (const std::string& note : unread_) {
     if (log != nullptr && here_.contains(0)) log->Info("{}", note);
   }

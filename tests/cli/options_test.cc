@@ -163,6 +163,18 @@ TEST(ExecConfig, TheScheduleArrivesAndItsNoticesAreLogged) {
   EXPECT_FALSE(ExecConfigOf(f, &told).ok());
 }
 
+TEST(ExecConfig, AWholeSharedExpertOnOneRankIsTold) {
+  ModelFlags f;
+  f.schedule.enable_shared_expert_dp = true;
+  Collected told;
+  EXPECT_FALSE(ExecConfigOf(f, &told)->whole_shared_expert);
+  ASSERT_EQ(told.lines.size(), 1u);
+  EXPECT_NE(told.lines[0].second.find("--enable-shared-expert-dp changes nothing: one rank"), std::string::npos) << told.lines[0].second;
+  f.tensor_parallel_size = 2;
+  EXPECT_TRUE(ExecConfigOf(f, &told)->whole_shared_expert);
+  EXPECT_EQ(told.lines.size(), 1u);
+}
+
 TEST(ExecConfig, ThresholdsThatNobodyNamedFollowTheModel) {
   ModelFlags f;
   f.tensor_parallel_size = 2;

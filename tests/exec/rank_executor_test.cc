@@ -89,6 +89,17 @@ TEST_F(RankExecutorTest, WaitsFetchWeightsThatTheirWorkerReads) {
   EXPECT_GT(fetched, 0);
 }
 
+TEST_F(RankExecutorTest, AWholeSharedExpertThatIsNotThereIsTold) {
+  struct Lines final : LogSink {
+    void Write(LogLevel, std::string_view text) override { all += fmt::format("{}\n", text); }
+    std::string all;
+  } log;
+  ExecConfig config = support::SmallConfig(2);
+  config.whole_shared_expert = true;
+  ASSERT_TRUE(CreateRankExecutor(*checkpoint_, config, &log).ok());
+  EXPECT_THAT(log.all, HasSubstr("--enable-shared-expert-dp changes nothing: the model has no shared expert"));
+}
+
 TEST_F(RankExecutorTest, RefusalsNameFlagValueAndBound) {
   ExecConfig config = support::SmallConfig(1);
   config.ranks = 0;
