@@ -78,7 +78,7 @@ std::unique_ptr<Runner> Binder::Finish() {
   std::vector<const float*> roots;
   for (int i = 0; i < t_.roots.count(); ++i) roots.push_back(base + i * Capacity(node_.in[0]) * args.y.cols);
   auto runner = std::make_unique<FinishRunner>(args, std::move(roots));
-  runner->Bind(Named(kernels::FinishKernels(), step_.impl), rows_, step_.split, c_.worker, plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
+  runner->Bind(Named(kernels::FinishKernels(), step_.impl), rows_, ShareOfUnits(), mine().scratch[c_.worker], UnitsDone());
   return runner;
 }
 
@@ -97,8 +97,7 @@ std::unique_ptr<Runner> Binder::Attention() {
     a.segment_count = static_cast<int>(live.inputs->segments.size());
   };
   if (c_.faults->attention != nullptr) {
-    return std::make_unique<KernelRunner<kernels::AttentionArgs>>(args, c_.faults->attention, patch, rows_, step_.split, c_.worker,
-                                                                  plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
+    return Make<kernels::AttentionArgs>(args, c_.faults->attention, ShareOfUnits(), patch);
   }
   return Make<kernels::AttentionArgs>(args, kernels::AttentionKernels(), patch);
 }

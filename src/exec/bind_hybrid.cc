@@ -6,12 +6,15 @@ namespace weft::exec {
 std::unique_ptr<Runner> Binder::CausalConv() {
   kernels::CausalConvArgs args = CausalConvShape(g_, node_, Capacity(), c_.rank);
   if (args.x.cols == 0) return std::make_unique<NothingRunner>();
-  args.x = ViewOf(node_.in[1]);
-  args.y = ViewOf(node_.out[0]);
-  args.w = t_.gain.data();
   args.log_max = c_.memory->log_rows;
-  args.state = StateOf(node_.in[0]);
   args.state_stride = ConvSlotElements(args);
+  // A worker that has some of the heads walks their channels alone.
+  args.x = HeadsOf(node_.in[1]);
+  args.y = HeadsOf(node_.out[0]);
+  const int64_t e = FactsOf(args.x.dtype).block_bytes;
+  const int64_t first = (static_cast<std::byte*>(args.x.data) - static_cast<std::byte*>(ViewOf(node_.in[1]).data)) / e;
+  args.w = t_.gain.data() + first;
+  args.state = StateOf(node_.in[0]) + first * e;
   return Make<kernels::CausalConvArgs>(args, kernels::CausalConvKernels(), [](kernels::CausalConvArgs& a, const Live& live, const LiveRows&) {
     a.x.rows = a.y.rows = live.tokens;
     a.segments = live.inputs->segments.data();
@@ -36,7 +39,12 @@ std::unique_ptr<Runner> Binder::GatedDelta() {
   args.log_max = c_.memory->log_rows;
   args.state = reinterpret_cast<float*>(StateOf(node_.in[0]));
   args.state_stride = args.layout().slot_floats();
-  return Make<kernels::GatedDeltaArgs>(args, kernels::GatedDeltaKernels(), [](kernels::GatedDeltaArgs& a, const Live& live, const LiveRows&) {
+  Share share = ShareOfUnits();
+  if (step_.split == Split::kHeads) {  // a unit is a value head of a segment, head by head
+    const plan::WorkerHeads own_heads = plan::HeadsOf(plan_, step_, c_.rank, c_.worker);
+    share = {own_heads.q_begin, own_heads.q_end, args.value_heads};
+  }
+  return Make<kernels::GatedDeltaArgs>(args, kernels::GatedDeltaKernels(), share, [](kernels::GatedDeltaArgs& a, const Live& live, const LiveRows&) {
     a.q.rows = a.k.rows = a.v.rows = a.a.rows = a.b.rows = a.y.rows = live.tokens;
     a.segments = live.inputs->segments.data();
     a.segment_count = static_cast<int>(live.inputs->segments.size());
@@ -46,9 +54,11 @@ std::unique_ptr<Runner> Binder::GatedDelta() {
 std::unique_ptr<Runner> Binder::GatedNorm() {
   kernels::GatedRmsNormArgs args = GatedRmsNormShape(g_, node_, Capacity(), c_.rank);
   if (args.heads == 0) return std::make_unique<NothingRunner>();
-  args.o = ViewOf(node_.in[0]);
-  args.z = ViewOf(node_.in[1]);
-  args.y = ViewOf(node_.out[0]);
+  args.o = HeadsOf(node_.in[0]);
+  args.z = HeadsOf(node_.in[1]);
+  args.y = HeadsOf(node_.out[0]);
+  args.heads = static_cast<int>(args.y.cols / args.width);
+  if (args.heads == 0) return std::make_unique<NothingRunner>();
   args.w = t_.gain.data();
   args.leaf_begin = t_.leaf_begin.data();
   return Make<kernels::GatedRmsNormArgs>(args, kernels::GatedRmsNormKernels(), [](kernels::GatedRmsNormArgs& a, const Live& live, const LiveRows& rows) {
@@ -117,8 +127,7 @@ std::unique_ptr<Runner> Binder::ExpertMatmul() {
     a.matmul.rows = a.matmul.x.rows = a.matmul.y.rows = rows.Count(live);
     a.matmul.xq.rows = a.matmul.int8_activations ? a.matmul.rows : 0;
   };
-  return std::make_unique<KernelRunner<kernels::GroupedMatmulArgs>>(args, kernels::GroupedMatmulKernels()[0], patch, rows_, step_.split, c_.worker,
-                                                                    plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
+  return Make<kernels::GroupedMatmulArgs>(args, kernels::GroupedMatmulKernels()[0], ShareOfUnits(), patch);
 }
 
 std::unique_ptr<Runner> Binder::Combine() {

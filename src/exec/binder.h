@@ -106,6 +106,8 @@ class Binder {
     view.cols = (end - begin) * head_dim;
     return view;
   }
+  // The same where the plan knows how wide a head is.
+  View HeadsOf(ValueId id) const { return step_.split != Split::kHeads ? ViewOf(id) : HeadsOf(id, plan::HeadDimOf(plan_, step_, id)); }
   kernels::QuantisedRows RowsOf(ValueId id) const {
     const int64_t k = LocalWidth(g_, g_.value(id), c_.rank);
     return kernels::QuantisedRows::In(BaseOf(id, c_.rank), Capacity(id), Capacity(id), k);
@@ -123,10 +125,18 @@ class Binder {
     return shape;
   }
 
+  Share ShareOfUnits() const { return ShareOf(step_.split, c_.worker, plan_.workers_per_rank); }
+  template <typename Args>
+  std::unique_ptr<Runner> Make(Args args, const Kernel<Args>* kernel, Share share, typename KernelRunner<Args>::Patch patch) const {
+    return std::make_unique<KernelRunner<Args>>(args, kernel, patch, rows_, share, mine().scratch[c_.worker], UnitsDone());
+  }
+  template <typename Args>
+  std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list, Share share, typename KernelRunner<Args>::Patch patch) const {
+    return Make<Args>(args, Named(list, step_.impl), share, patch);
+  }
   template <typename Args>
   std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list, typename KernelRunner<Args>::Patch patch) const {
-    return std::make_unique<KernelRunner<Args>>(args, Named(list, step_.impl), patch, rows_, step_.split, c_.worker,
-                                                plan_.workers_per_rank, mine().scratch[c_.worker], UnitsDone());
+    return Make<Args>(args, list, ShareOfUnits(), patch);
   }
   int64_t* UnitsDone() const { return &mine().units[c_.worker].of_op[static_cast<size_t>(node_.op)]; }
   // A value as it stands on `rank`, for those who move it.

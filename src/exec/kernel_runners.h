@@ -32,21 +32,25 @@ const Kernel<Args>* Named(std::span<const Kernel<Args>* const> list, const std::
   return nullptr;
 }
 
+// The part of a step's units that is a worker's: [begin, end) of `of` equal parts.
+struct Share {
+  int64_t begin = 0, end = 1, of = 1;
+};
+inline Share ShareOf(Split split, int worker, int workers) { return split == Split::kUnits ? Share{worker, worker + 1, workers} : Share{}; }
+
 // A kernel with its arguments; `patch` sets the live rows of this rank and live pointers.
 template <typename Args>
 class KernelRunner final : public Runner {
  public:
   using Patch = void (*)(Args&, const Live&, const LiveRows&);
-  KernelRunner(Args args, const Kernel<Args>* kernel, Patch patch, LiveRows rows, Split split, int worker, int workers,
-               std::byte* scratch, int64_t* done)
-      : args_(args), kernel_(kernel), patch_(patch), rows_(std::move(rows)), split_(split), worker_(worker), workers_(workers),
-        scratch_(scratch), done_(done) {}
+  KernelRunner(Args args, const Kernel<Args>* kernel, Patch patch, LiveRows rows, Share share, std::byte* scratch, int64_t* done)
+      : args_(args), kernel_(kernel), patch_(patch), rows_(std::move(rows)), share_(share), scratch_(scratch), done_(done) {}
 
   void Run(const Live& live, int) override {
     Args args = args_;
     patch_(args, live, rows_);
     const int64_t units = kernel_->units(args);
-    const Slice slice = split_ == Split::kUnits ? kernels::SliceOf(units, worker_, workers_) : Slice{0, units};
+    const Slice slice{units * share_.begin / share_.of, units * share_.end / share_.of};
     if (slice.begin >= slice.end) return;
     kernel_->run(args, slice, scratch_);
     *done_ += slice.end - slice.begin;
@@ -57,8 +61,7 @@ class KernelRunner final : public Runner {
   const Kernel<Args>* kernel_;
   Patch patch_;
   LiveRows rows_;
-  Split split_;
-  int worker_, workers_;
+  Share share_;
   std::byte* scratch_;
   int64_t* done_;  // units of this worker at this op
 };
@@ -140,11 +143,9 @@ class FinishRunner final : public Runner {
     args.strides = strides_.data();
     args_ = args;
   }
-  void Bind(const Kernel<kernels::FinishArgs>* kernel, LiveRows rows, Split split, int worker, int workers, std::byte* scratch,
-            int64_t* done) {
+  void Bind(const Kernel<kernels::FinishArgs>* kernel, LiveRows rows, Share share, std::byte* scratch, int64_t* done) {
     runner_ = std::make_unique<KernelRunner<kernels::FinishArgs>>(
-        args_, kernel, [](kernels::FinishArgs& a, const Live& live, const LiveRows& rows) { a.y.rows = rows.Count(live); }, rows, split,
-        worker, workers, scratch, done);
+        args_, kernel, [](kernels::FinishArgs& a, const Live& live, const LiveRows& rows) { a.y.rows = rows.Count(live); }, rows, share, scratch, done);
   }
   void Run(const Live& live, int phase) override { runner_->Run(live, phase); }
 

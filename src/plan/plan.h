@@ -22,7 +22,7 @@ inline constexpr int kNumericsVersion = 1;
 enum class Split : uint8_t {
   kUnits,  // the kernel's units, a static contiguous slice each
   kEach,   // every worker does all of it into memory of its own
-  kHeads,  // a worker does its kv heads and what belongs to them (head_split.h)
+  kHeads,  // a worker does its kv or key heads and what belongs to them (head_split.h)
 };
 
 // What a step waits for before it starts.
@@ -61,7 +61,7 @@ struct Step {
   int lane = 0;
   Split split = Split::kUnits;
   Wait wait = Wait::kNone;
-  int heads_of = -1;  // of kHeads: the attention step whose kv heads are shared out
+  int heads_of = -1;  // of kHeads: the attention or recurrence whose heads are shared out
   int partials = 0;   // of an exchange that reduces: roots of the rank that has most
   int phases = 1;     // of an exchange: ranks meet before each
   int posted_behind = -1;  // of a wait of the group: the step behind which it is posted; -1: where it waits

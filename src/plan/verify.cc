@@ -63,18 +63,19 @@ class Checker {
       if (p_.steps[s].node != static_cast<int>(s)) {
         return Broken("P1", s, kNoId, "it runs another node");
       }
-      if (p_.steps[s].split == Split::kHeads && AttentionOf(s) == nullptr) {
-        return Broken("P1", s, kNoId, "its heads are no attention's");
+      if (p_.steps[s].split == Split::kHeads && SharedOut(s) == nullptr) {
+        return Broken("P1", s, kNoId, "its heads are no attention's or recurrence's");
       }
     }
     return Status::Ok();
   }
 
-  // The attention whose heads are shared out, or nullptr.
-  const Node* AttentionOf(size_t step) const {
+  // The attention or recurrence whose heads are shared out, or nullptr.
+  const Node* SharedOut(size_t step) const {
     const int heads_of = p_.steps[step].heads_of;
     if (heads_of < 0 || heads_of >= static_cast<int>(g_.nodes.size())) return nullptr;
-    return g_.nodes[heads_of].op == Op::kAttention ? &g_.nodes[heads_of] : nullptr;
+    const Node& node = g_.nodes[static_cast<size_t>(heads_of)];
+    return node.op == Op::kAttention || node.op == Op::kGatedDelta ? &node : nullptr;
   }
 
   // A worker does the same heads in both steps.
@@ -85,14 +86,24 @@ class Checker {
 
   // Each head of the step's outputs is made of the same head of what it reads.
   bool WorksOnHeads(size_t step) const {
-    const Node* attention = AttentionOf(step);
+    const Node* attention = SharedOut(step);
     if (attention == nullptr) return true;  // P1 speaks of that
     const Node& node = g_.nodes[step];
+    if (attention->op == Op::kGatedDelta) return WorksOnKeys(*attention, node);
     const char* width = node.op == Op::kRmsNorm ? "width" : "head_dim";
     if (!node.Has(width) || node.Int(width) != attention->Int("head_dim")) return false;
     const auto table = [&](ValueId id) { return g_.value(id).dims[1].table; };
     return table(node.out[0]) == table(attention->in[0]) ||
            table(node.out[0]) == table(attention->in[1]);
+  }
+
+  // The same of a recurrence: a key head, and the value heads side by side that read it.
+  bool WorksOnKeys(const Node& delta, const Node& node) const {
+    if (delta.Has("tiled")) return false;
+    const auto table = [&](ValueId id) { return g_.value(id).dims[1].table; };
+    const bool values = table(node.out[0]) == table(delta.in[3]), keys = table(node.out[0]) == table(delta.in[2]);
+    if (node.op == Op::kGatedRmsNorm) return values && node.Int("width") == delta.Int("value_dim");
+    return &node == &delta || (node.op == Op::kCausalConv && (values || keys));
   }
 
   // A step after `maker` and up to `step` begins with a wait that reaches as far as `kind` and was posted behind

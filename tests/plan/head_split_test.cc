@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "support/plans.h"
 
 namespace weft::plan {
@@ -60,6 +62,61 @@ TEST(SplitByHeads, LeavesAttentionToItsUnitsWhereHeadsDoNotDivide) {
   without[Op::kAttention] = 1;
   EXPECT_EQ(SplitOps(Compiled(test::DecoderBody({}), 1, Body(1), PlainTarget(2))), without)
       << "one row has no better units";
+}
+
+// A recurrence with what comes before and behind it, in one worker's hands.
+TEST(SplitByHeads, TakesARecurrenceWhereWorkersDivideItsKeyHeads) {
+  const auto taken = [](const DecoderShape& shape, int ranks, int32_t rows, int workers) {
+    const Plan plan = Compiled(test::DecoderBody(shape), ranks, Body(rows), PlainTarget(workers));
+    std::map<Op, int> ops;
+    for (size_t s = 0; s < plan.steps.size(); ++s) {
+      const Step& step = plan.steps[s];
+      const graph::Node& node = plan.graph.nodes[s];
+      if (node.layer != "L00.gdn" || step.split != Split::kHeads) continue;
+      ++ops[node.op];
+      // None waits for another.
+      EXPECT_EQ(step.wait, node.op == Op::kCausalConv && ops[node.op] == 1 ? Wait::kRank : Wait::kNone) << NameOf(node.op) << "\n" << Print(plan);
+    }
+    return ops;
+  };
+  const DecoderShape shape{.key_heads = 4, .value_heads = 8}, odd{.key_heads = 3, .value_heads = 6};
+  const std::map<Op, int> all{{Op::kCausalConv, 3}, {Op::kGatedDelta, 1}, {Op::kGatedRmsNorm, 1}}, none;
+  EXPECT_EQ(taken(shape, 1, 1, 2), all);
+  EXPECT_EQ(taken(shape, 1, 4, 4), all);
+  EXPECT_EQ(taken(shape, 2, 4, 2), all);
+  EXPECT_EQ(taken(shape, 1, 9, 2), none) << "arithmetic decides, and units are finer";
+  EXPECT_EQ(taken(shape, 1, 4, 3), none);
+  EXPECT_EQ(taken(odd, 1, 1, 2), none);
+  EXPECT_EQ(taken(odd, 1, 1, 3), all);
+}
+
+TEST(HeadsOf, WorkersOfARecurrenceHaveKeysAndTheValuesThatReadThem) {
+  for (const auto& [keys, values, ranks] : {std::tuple{4, 4, 1}, {4, 8, 2}, {4, 12, 1}, {8, 16, 2}}) {
+    const DecoderShape shape{.key_heads = keys, .value_heads = values};
+    const Plan plan = Compiled(test::DecoderBody(shape), ranks, Body(2), PlainTarget(2));
+    int steps = 0;
+    for (const Step& step : plan.steps) {
+      const graph::Node& node = plan.graph.nodes[static_cast<size_t>(step.node)];
+      if (node.op != Op::kGatedDelta) continue;
+      ++steps;
+      EXPECT_EQ(HeadDimOf(plan, step, node.in[2]), shape.key_dim);
+      EXPECT_EQ(HeadDimOf(plan, step, node.out[0]), shape.value_dim);
+      for (int rank = 0; rank < ranks; ++rank) {
+        int64_t next_key = 0, next_value = 0;
+        for (int worker = 0; worker < 2; ++worker) {
+          const WorkerHeads own = HeadsOf(plan, step, rank, worker);
+          EXPECT_EQ(own.kv_begin, next_key);
+          EXPECT_EQ(own.q_begin, next_value);
+          EXPECT_EQ((own.q_end - own.q_begin) * keys, (own.kv_end - own.kv_begin) * values);
+          next_key = own.kv_end;
+          next_value = own.q_end;
+        }
+        EXPECT_EQ(next_key * shape.key_dim, LocalWidth(plan.graph, plan.graph.value(node.in[2]), rank));
+        EXPECT_EQ(next_value * shape.value_dim, LocalWidth(plan.graph, plan.graph.value(node.in[3]), rank));
+      }
+    }
+    EXPECT_GT(steps, 0);
+  }
 }
 
 TEST(HeadsOf, WorkersShareARanksHeadsAndQueriesFollowTheirKeys) {

@@ -35,6 +35,7 @@ struct WrongPlan {
   int ranks, workers;
   void (*apply)(Plan&);
   const char* names;  // what the message must say
+  bool recurrent = false;
 };
 
 const WrongPlan kWrongPlans[] = {
@@ -118,6 +119,15 @@ const WrongPlan kWrongPlans[] = {
        step.posted_behind = step.node - 1;
      },
      "nothing of it is under way"},
+    {Law::kWaits, "a product by the heads of a recurrence", 1, 2,
+     [](Plan& p) {
+       Step& step = p.steps[StepOf(p, Op::kMatmul)];
+       step.split = Split::kHeads;
+       step.heads_of = StepOf(p, Op::kGatedDelta);
+     },
+     "reaches over", true},
+    {Law::kWaits, "a recurrence of keys in turn", 1, 2,
+     [](Plan& p) { p.graph.nodes[static_cast<size_t>(StepOf(p, Op::kGatedDelta))].Set("tiled", int64_t{1}); }, "reaches over", true},
     {Law::kFetches, "weights of a product that is over", 1, 1,
      [](Plan& p) { p.steps.back().fetches = StepOf(p, Op::kMatmul); }, "still to come"},
     {Law::kFetches, "weights of a norm", 1, 1,
@@ -127,7 +137,8 @@ const WrongPlan kWrongPlans[] = {
 TEST(VerifyPlan, EachLawRefusesItsOwnWrongPlans) {
   std::map<Law, int> refused;
   for (const WrongPlan& wrong : kWrongPlans) {
-    Plan plan = Compiled(test::DecoderBody({}), wrong.ranks, Body(1), PlainTarget(wrong.workers));
+    const DecoderShape shape = wrong.recurrent ? DecoderShape{.key_heads = 4, .value_heads = 8} : DecoderShape{};
+    Plan plan = Compiled(test::DecoderBody(shape), wrong.ranks, Body(1), PlainTarget(wrong.workers));
     ASSERT_TRUE(VerifyPlan(plan).ok());
     wrong.apply(plan);
     for (Law law : kLaws) {
