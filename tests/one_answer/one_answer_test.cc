@@ -446,6 +446,7 @@ TEST_P(OneAnswer, OverSpeculation) {
     config.draft_tokens = 4;
     config.draft_head = head;
     if (ranks == 4) config.schedule = ScheduleCell{plan::Schedule::kFc1}.Config();
+    if (ranks == 1) config.threads = 2;  // logs of states whose heads two workers share
     const auto executor = support::MakeExecutor(*model.checkpoint, config);
     ASSERT_NE(executor, nullptr);
     Line line(model, "tp=" + std::to_string(ranks) + (head ? " mtp" : " ngram"));
