@@ -161,6 +161,9 @@ class OneAnswer : public ::testing::TestWithParam<std::string> {
   bool Large() const { return GetParam().ends_with(".gguf") || GetParam() == kTrained; }
 };
 
+// Suites that take long: outside of the full matrix on one model of each kind.
+class OneAnswerInDepth : public OneAnswer {};
+
 TEST_P(OneAnswer, OverRanksNeighboursChunksAndHistory) {
   for (int ranks : {1, 2, 3, 4, 6, 8}) {
     if (ranks > 3 && Large() && !Full()) continue;
@@ -187,7 +190,7 @@ struct ScheduleCell {
 };
 
 // What may change how a plan looks must not change what it computes.
-TEST_P(OneAnswer, OverPlansWorkersAndInstructionSets) {
+TEST_P(OneAnswerInDepth, OverPlansWorkersAndInstructionSets) {
   const TestModel& model = ModelAt(GetParam());
   const auto check = [&](const std::string& column, const ExecConfig& config, int ranks) {
     const auto executor = support::MakeExecutor(*model.checkpoint, config);
@@ -321,7 +324,7 @@ void ExpectCollectivesOf(plan::Schedule schedule, const plan::Plan& plan) {
   EXPECT_EQ(count[graph::Op::kAllGather] > 0, rows || gather || fc2);
 }
 
-TEST_P(OneAnswer, OverSchedules) {
+TEST_P(OneAnswerInDepth, OverSchedules) {
   const TestModel& model = ModelAt(GetParam());
   std::vector<int> sizes{2, 3, 4, 6};
   if (Large() && !Full()) sizes = {2, 3};
@@ -513,7 +516,7 @@ TEST_P(OneAnswer, OverFusedExchanges) {
 
 // Prefills of the lengths at which upstream's thresholds turn, with those thresholds: a schedule is taken
 // from its row count on and not below it.
-TEST_P(OneAnswer, OverSchedulesAtTheirThresholds) {
+TEST_P(OneAnswerInDepth, OverSchedulesAtTheirThresholds) {
   if (Large() && !Full()) GTEST_SKIP() << "a thousand tokens on the real model; WEFT_P1=full";
   const TestModel& model = ModelAt(GetParam());
   std::vector<Prompt> prompts;
@@ -557,7 +560,7 @@ TEST_P(OneAnswer, OverSchedulesAtTheirThresholds) {
 }
 
 // Sixteen virtual ranks: more than most axes have leaves.
-TEST_P(OneAnswer, OnSixteenVirtualRanks) {
+TEST_P(OneAnswerInDepth, OnSixteenVirtualRanks) {
   if (Large() && !Full()) GTEST_SKIP() << "minutes in plain loops; WEFT_P1=full";
   const TestModel& model = ModelAt(GetParam());
   ExecConfig config = model.Config(16);
@@ -581,18 +584,31 @@ std::vector<std::string> TinyModels() {
   all.push_back(kTrained);
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Tiny, OneAnswer, ::testing::ValuesIn(TinyModels()),
-                         [](const auto& info) {
-                           return info.param == kTrained ? "trained" : std::filesystem::path(info.param).filename().string();
-                         });
+// Uneven heads, norms of heads with biases, experts, recurrences with one and with two value heads a key head, and all
+// of these in a model that was trained.
+std::vector<std::string> OneOfEachKind() {
+  if (Full()) return TinyModels();
+  std::vector<std::string> some{kTrained};
+  for (const char* name : {"llama_untied_9h3_f32", "qwen3_bias_8h8_mixed", "qwen3_moe_6h2_bf16", "qwen35_moe_r2_4h2_bf16", "qwen3_next_r1_4h2_bf16"}) {
+    some.push_back(std::string(WEFT_TESTS_DIR "/models/data/") + name);
+  }
+  return some;
+}
+std::string NameOfModel(const ::testing::TestParamInfo<std::string>& info) {
+  return info.param == kTrained ? "trained" : std::filesystem::path(info.param).filename().string();
+}
+INSTANTIATE_TEST_SUITE_P(Tiny, OneAnswer, ::testing::ValuesIn(TinyModels()), NameOfModel);
+INSTANTIATE_TEST_SUITE_P(Tiny, OneAnswerInDepth, ::testing::ValuesIn(OneOfEachKind()), NameOfModel);
 
 std::vector<std::string> RealModels() {
   if (support::RealModel().empty()) return {};
   return {support::RealModel()};
 }
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OneAnswer);
-INSTANTIATE_TEST_SUITE_P(Real, OneAnswer, ::testing::ValuesIn(RealModels()),
-                         [](const auto&) { return std::string("SmolLM2"); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OneAnswerInDepth);
+std::string SmolLm2(const ::testing::TestParamInfo<std::string>&) { return "SmolLM2"; }
+INSTANTIATE_TEST_SUITE_P(Real, OneAnswer, ::testing::ValuesIn(RealModels()), SmolLm2);
+INSTANTIATE_TEST_SUITE_P(Real, OneAnswerInDepth, ::testing::ValuesIn(RealModels()), SmolLm2);
 
 // ---- Negative controls: a broken rule is noticed by the cell that it breaks ------------------------
 
