@@ -195,7 +195,7 @@ def run(everything):
         threads = "^(" + "|".join(TSAN_ROOMS) + ")$"
         for preset, targets, only in (("asan", (), None), ("tsan", [f"weft_{r}_test" for r in TSAN_ROOMS], threads)):
             built = build(preset, targets)
-            total.add(built if built.failures else ctest(preset, dict(env, WEFT_P1="subset"), only, 3600))
+            total.add(built if built.failures else ctest(preset, dict(env, WEFT_P1="subset"), only, 7200))
         total.add(fuzz(env))
     return total
 
