@@ -245,8 +245,7 @@ std::vector<std::span<const std::byte>> Binder::FirstWeights(int64_t bytes) {
   args.rows = rows_.rows.Capacity(plan_.bucket.rows_max);
   const auto* kernel = Named(kernels::MatmulKernels(), step_.impl);
   if (kernel->panels == nullptr || args.rows == 0) return pieces;
-  const int64_t units = kernel->units(args);
-  const Slice panels = kernel->panels(args, step_.split == Split::kUnits ? kernels::SliceOf(units, c_.worker, plan_.workers_per_rank) : Slice{0, units});
+  const Slice panels = kernel->panels(args, ShareOfUnits().Of(kernel->units(args)));
   const auto leaf_bytes = [&](int leaf) { return kernels::PanelOffset(args.w.dtype, args.w.k_begin[leaf + 1] - args.w.k_begin[leaf]); };
   int64_t panel_bytes = 0;
   for (int leaf = 0; leaf < args.w.k_leaves; ++leaf) panel_bytes += leaf_bytes(leaf);

@@ -35,6 +35,7 @@ const Kernel<Args>* Named(std::span<const Kernel<Args>* const> list, const std::
 // The part of a step's units that is a worker's: [begin, end) of `of` equal parts.
 struct Share {
   int64_t begin = 0, end = 1, of = 1;
+  Slice Of(int64_t units) const { return {units * begin / of, units * end / of}; }
 };
 inline Share ShareOf(Split split, int worker, int workers) { return split == Split::kUnits ? Share{worker, worker + 1, workers} : Share{}; }
 
@@ -49,8 +50,7 @@ class KernelRunner final : public Runner {
   void Run(const Live& live, int) override {
     Args args = args_;
     patch_(args, live, rows_);
-    const int64_t units = kernel_->units(args);
-    const Slice slice{units * share_.begin / share_.of, units * share_.end / share_.of};
+    const Slice slice = share_.Of(kernel_->units(args));
     if (slice.begin >= slice.end) return;
     kernel_->run(args, slice, scratch_);
     *done_ += slice.end - slice.begin;

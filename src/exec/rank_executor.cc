@@ -295,9 +295,10 @@ class RankExecutor final : public InstanceExecutor {
     for (size_t s = 0; s < runners.size(); ++s) {
       const plan::Step& step = bound.plan.steps[s];
       Runner& runner = *runners[s];
-      const char* what = graph::NameOf(bound.plan.graph.nodes[step.node].op).data();
+      const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s), graph::NameOf(bound.plan.graph.nodes[step.node].op).data(),
+                                  Fetching(bound, s, rank, worker, &ahead)};
       if (runner.awaits()) {
-        WEFT_RETURN_IF_ERROR(RunFused(bound, s, runner, rank, worker, rows, what));
+        WEFT_RETURN_IF_ERROR(RunFused(bound, s, runner, rank, worker, rows, site));
         WEFT_RETURN_IF_ERROR(PostBehind(bound, s, rank, worker));
         continue;
       }
@@ -305,7 +306,7 @@ class RankExecutor final : public InstanceExecutor {
       for (int phase = 0; phase < phases; ++phase) {
         const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
         const bool waits = step.wait != Wait::kNone || phase > 0;
-        WEFT_RETURN_IF_ERROR(WaitFor(step, runner, phase, rank, worker, {deadline_ns_, static_cast<int64_t>(s), what, Fetching(bound, s, rank, worker, &ahead)}));
+        WEFT_RETURN_IF_ERROR(WaitFor(step, runner, phase, rank, worker, site));
         if (trace_ == nullptr) {
           runner.Run(live_, phase);
           continue;
@@ -321,9 +322,8 @@ class RankExecutor final : public InstanceExecutor {
   }
 
   // Two events of one step: the product, and what follows once the peers' last tile is there.
-  Status RunFused(BoundPlan& bound, size_t s, Runner& runner, int rank, int worker, int32_t rows, const char* what) {
+  Status RunFused(BoundPlan& bound, size_t s, Runner& runner, int rank, int worker, int32_t rows, const device::WaitSite& site) {
     const plan::Step& step = bound.plan.steps[s];
-    const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s), what};
     const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
     if (step.wait == Wait::kRank) WEFT_RETURN_IF_ERROR(MeetOnRank(rank, worker, site));
     if (trace_ == nullptr) return runner.RunAwaiting(live_, site, nullptr);

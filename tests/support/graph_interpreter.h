@@ -297,8 +297,8 @@ class Interpreter {
         const Local& x = in(0);
         Local y{in(1).rows, x.cols, {}, {}, 0};
         for (float row : in(1).data) {
-          if (row < 0 || (static_cast<int64_t>(row) + 1) * x.cols > static_cast<int64_t>(x.data.size())) return Malformed(node, "a row that the rank does not hold");
-          for (int64_t j = 0; j < x.cols; ++j) y.data.push_back(x.data[static_cast<int64_t>(row) * x.cols + j]);
+          const float* from = x.row(static_cast<int64_t>(row));
+          y.data.insert(y.data.end(), from, from + x.cols);
         }
         out(0) = std::move(y);
         return Status::Ok();
@@ -342,9 +342,7 @@ class Interpreter {
               const ElementRange have = Range(node.in[0], 1, peer);
               const auto row = std::find(theirs.begin(), theirs.end(), t);
               if (row == theirs.end() || c < have.begin || c >= have.end) continue;
-              const auto at = static_cast<size_t>((row - theirs.begin()) * x.cols + c - have.begin);
-              if (at >= x.data.size()) return Malformed(node, "a peer holds less than placed");
-              found = &x.data[at];
+              found = &x.data[(row - theirs.begin()) * x.cols + c - have.begin];
             }
             if (found == nullptr) return Malformed(node, "nobody of the group has an element");
             y.data.push_back(*found);
