@@ -65,9 +65,10 @@ int Main(int rounds) {
   if (!cores.ok()) return fmt::print(stderr, "{}\n", cores.status().message()), 1;
   fmt::print("{}; {}\n", topology->Describe(), cores->Describe());
   const int64_t spin_ns = cores->oversubscribed ? 0 : device::kSpinNs;
-  auto team_result = device::Team::Create(
-      {.workers = kRanks, .cpus = {cores->ranks[0].cpus[0], cores->ranks[1].cpus[0]},
-       .spin_ns = spin_ns});
+  auto team_result =
+      device::Team::Create({.workers = kRanks,
+                            .cpus = {cores->ranks[0].cpus[0], cores->ranks[1].cpus[0]},
+                            .spin_ns = spin_ns});
   if (!team_result.ok()) return fmt::print(stderr, "{}\n", team_result.status().message()), 1;
   device::Team& team = *team_result.value();
   if (Status s = team.PinCaller(); !s.ok()) return fmt::print(stderr, "{}\n", s.message()), 1;
@@ -133,19 +134,29 @@ int Main(int rounds) {
         Set& set = sets[turns[rank].value++ % 2];
         // The producer's stores: its lines are dirty here when the peer reads them.
         for (float& x : set.roots[rank]) x = static_cast<float>(turns[rank].value & 15);
-        comm::ReduceArgs args{.rank = rank, .ranks = kRanks, .rows = rows, .cols = kCols,
+        comm::ReduceArgs args{.rank = rank,
+                              .ranks = kRanks,
+                              .rows = rows,
+                              .cols = kCols,
                               .root_count = layout.count(),
                               .root_ranks = layout.root_ranks.data(),
-                              .merges = layout.merges.data(), .roots = set.root_pointers,
-                              .strides = strides, .y = set.views};
-        args.finish = kernels::Choose(kernels::FinishKernels(), kernels::FinishArgs{
-            .strides = strides, .count = layout.count(), .merges = layout.merges.data(),
-            .y = set.views[rank]}, kernels::DetectIsa());
+                              .merges = layout.merges.data(),
+                              .roots = set.root_pointers,
+                              .strides = strides,
+                              .y = set.views};
+        args.finish = kernels::Choose(kernels::FinishKernels(),
+                                      kernels::FinishArgs{.strides = strides,
+                                                          .count = layout.count(),
+                                                          .merges = layout.merges.data(),
+                                                          .y = set.views[rank]},
+                                      kernels::DetectIsa());
         (void)comm::RunCollective(fabric, {group, rank, 0}, *method, args, {});
       };
       Repeat(rounds, [&] { spread.values.push_back(Time(team, reduce, kPerRound / 10) / 1000); });
       spread.Print(fmt::format("all_reduce {} {} KiB a rank, written anew", method->name,
-                               rows * kCols * 4 / 1024).c_str(), "us");
+                               rows * kCols * 4 / 1024)
+                       .c_str(),
+                   "us");
     }
   }
   return 0;

@@ -1,7 +1,7 @@
 // The gated delta rule on one thread, every variant in turns inside one run. One row: the state
 // comes from memory, GB/s of it read and written, beside what a plain read of the same memory gets.
-// Many rows: nanoseconds per row and value head, and the share of the peak of fp32 FMAs, where a row
-// is 4 operations per element of the state (docs/numerics.md 11).
+// Many rows: nanoseconds per row and value head, and the share of the peak of fp32 FMAs, where a
+// row is 4 operations per element of the state (docs/numerics.md 11).
 //   gdn_bench [--impl avx2] [--model 35b] [--rows 512] [--pool-mib 1024] [--seconds 0.5]
 #include <cstdio>
 #include <cstdlib>
@@ -79,8 +79,8 @@ class Case {
     args_.state_stride = args_.layout().slot_floats();
     args_.segments = &segment_;
     args_.segment_count = 1;
-    segment_ = {.rows = rows.rows, .position_begin = 1000, .replay = rows.replay,
-                .logged = rows.logged};
+    segment_ = {
+        .rows = rows.rows, .position_begin = 1000, .replay = rows.replay, .logged = rows.logged};
   }
   Case(const Case&) = delete;
 
@@ -88,8 +88,8 @@ class Case {
   double Run(const Kernel<GatedDeltaArgs>& kernel) {
     scratch_.resize(kernel.scratch_bytes(args_) + 64);
     segment_.state = Next();
-    auto* scratch = reinterpret_cast<std::byte*>(
-        (reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
+    auto* scratch =
+        reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch_.data()) + 63) / 64 * 64);
     const double start = Now();
     kernel.run(args_, {0, kernel.units(args_)}, scratch);
     return Now() - start;
@@ -129,7 +129,8 @@ void Compare(const Options& options, const Pages& pool, const Model& model, cons
   std::vector<Line> lines;
   for (const auto* kernel : kernels::GatedDeltaKernels()) {
     if (kernel->isa > kernels::DetectIsa()) continue;
-    if (options.impl.empty() ? kernel->isa != kernels::Isa::kPortable : kernel->name == options.impl) {
+    if (options.impl.empty() ? kernel->isa != kernels::Isa::kPortable
+                             : kernel->name == options.impl) {
       lines.push_back({kernel, {}});
     }
   }

@@ -62,9 +62,7 @@ class Pages {
   std::byte* data_;
 };
 
-inline void Use(__m256i v) {
-  asm volatile("" : : "x"(v));
-}
+inline void Use(__m256i v) { asm volatile("" : : "x"(v)); }
 
 // Bytes per second of reading `pages`, front to end again and again.
 inline double ReadBandwidth(const Pages& pages, double seconds) {

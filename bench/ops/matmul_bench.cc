@@ -31,15 +31,13 @@ struct Shape {
   int leaves;
 };
 constexpr Shape kShapes[] = {
-    {"smol.qkv", 960, 576, 1},      {"smol.o", 576, 576, 9},
-    {"smol.gate_up", 3072, 576, 1}, {"smol.down", 576, 1536, 16},
-    {"smol.head", 49152, 576, 1},   {"qwen.qkv", 4096, 1024, 1},
-    {"qwen.o", 1024, 2048, 16},     {"qwen.gate_up", 6144, 1024, 1},
-    {"qwen.down", 1024, 3072, 16},  {"qwen.head", 151936, 1024, 1},
+    {"smol.qkv", 960, 576, 1},      {"smol.o", 576, 576, 9},         {"smol.gate_up", 3072, 576, 1},
+    {"smol.down", 576, 1536, 16},   {"smol.head", 49152, 576, 1},    {"qwen.qkv", 4096, 1024, 1},
+    {"qwen.o", 1024, 2048, 16},     {"qwen.gate_up", 6144, 1024, 1}, {"qwen.down", 1024, 3072, 16},
+    {"qwen.head", 151936, 1024, 1},
 };
-constexpr DType kWeights[] = {DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1,
-                              DType::kQ5_0, DType::kQ4_K, DType::kQ6_K, DType::kF16,
-                              DType::kF32};
+constexpr DType kWeights[] = {DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
+                              DType::kQ4_K, DType::kQ6_K, DType::kF16,  DType::kF32};
 constexpr int64_t kRows[] = {1, 2, 4, 8, 12, 64, 512};
 constexpr int64_t kRowsMax = 512;
 constexpr int64_t kInputsMax = 3072;
@@ -127,8 +125,10 @@ class Matrices {
 };
 
 struct Rows {
-  Rows() : x(kRowsMax * kInputsMax * 2), q(kernels::QuantisedRows::Bytes(kRowsMax, kInputsMax)),
-           y(kRowsMax * 151936 * 4) {
+  Rows()
+      : x(kRowsMax * kInputsMax * 2),
+        q(kernels::QuantisedRows::Bytes(kRowsMax, kInputsMax)),
+        y(kRowsMax * 151936 * 4) {
     std::mt19937 random(2);
     auto* bits = reinterpret_cast<Bf16*>(x.data());
     for (int64_t i = 0; i < kRowsMax * kInputsMax; ++i) {
@@ -151,7 +151,8 @@ double MeasureOne(const Options& options, const Limits& limits, const Matrices& 
   if (IsQuantised(dtype)) {
     args.int8_activations = true;
     args.xq = kernels::QuantisedRows::In(rows.q.data(), m, m, shape.k);
-    for (int64_t i = 0; i < m * shape.k; ++i) args.xq.q[i] = static_cast<int8_t>(i * 37 % 255 - 127);
+    for (int64_t i = 0; i < m * shape.k; ++i)
+      args.xq.q[i] = static_cast<int8_t>(i * 37 % 255 - 127);
     for (int64_t i = 0; i < m * shape.k / 32; ++i) {
       args.xq.d[i] = 0.01f;
       args.xq.sum[i] = 3;
@@ -162,28 +163,31 @@ double MeasureOne(const Options& options, const Limits& limits, const Matrices& 
   if (kernel == nullptr) return 0.0;
   std::vector<std::byte> scratch(
       static_cast<size_t>(kernel->scratch_bytes ? kernel->scratch_bytes(args) : 0) + 64);
-  auto* aligned = reinterpret_cast<std::byte*>(
-      (reinterpret_cast<uintptr_t>(scratch.data()) + 63) & ~uintptr_t{63});
+  auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) &
+                                               ~uintptr_t{63});
   // Enough copies for 2 ms; a run begins where the last one ended, so the weights are cold.
   const double flops = 2.0 * static_cast<double>(m * shape.n * shape.k);
   int64_t count = static_cast<int64_t>(0.002 / (static_cast<double>(matrices.bytes()) / 20e9));
   if (m >= 32) count = static_cast<int64_t>(0.002 * 100e9 / flops);
   count = count < 1 ? 1 : count;
   int64_t next = 0;
-  const double seconds = BestSeconds(options.seconds, [&] {
-    for (int64_t i = 0; i < count; ++i) {
-      args.w = matrices.at(next++ % matrices.copies());
-      kernel->run(args, {0, kernel->units(args)}, aligned);
-    }
-  }) / static_cast<double>(count);
+  const double seconds = BestSeconds(options.seconds,
+                                     [&] {
+                                       for (int64_t i = 0; i < count; ++i) {
+                                         args.w = matrices.at(next++ % matrices.copies());
+                                         kernel->run(args, {0, kernel->units(args)}, aligned);
+                                       }
+                                     }) /
+                         static_cast<double>(count);
   const double rate = static_cast<double>(matrices.bytes()) / seconds;
-  const double peak = !IsQuantised(dtype)       ? limits.fma
+  const double peak = !IsQuantised(dtype)     ? limits.fma
                       : dtype == DType::kQ8_0 ? limits.int8
                                               : limits.int4;
-  std::printf("%-9s %-13s M %3ld %-11s %9.1f us %6.1f GB/s (%3.0f%%) %7.1f GF/s (%3.0f%%) %5.2f x\n",
-              NameOf(dtype).data(), shape.name, m, kernel->name.data(), seconds * 1e6, rate / 1e9,
-              100.0 * rate / limits.bandwidth, flops / seconds / 1e9, 100.0 * flops / seconds / peak,
-              one_row > 0.0 ? seconds / one_row : 1.0);
+  std::printf(
+      "%-9s %-13s M %3ld %-11s %9.1f us %6.1f GB/s (%3.0f%%) %7.1f GF/s (%3.0f%%) %5.2f x\n",
+      NameOf(dtype).data(), shape.name, m, kernel->name.data(), seconds * 1e6, rate / 1e9,
+      100.0 * rate / limits.bandwidth, flops / seconds / 1e9, 100.0 * flops / seconds / peak,
+      one_row > 0.0 ? seconds / one_row : 1.0);
   std::fflush(stdout);
   return seconds;
 }
@@ -191,9 +195,10 @@ double MeasureOne(const Options& options, const Limits& limits, const Matrices& 
 Limits MeasureLimits(const Pages& pages, double seconds) {
   const Limits limits{ReadBandwidth(pages, seconds), FmaPeak(seconds), Int8Peak(true, seconds),
                       Int8Peak(false, seconds)};
-  std::printf("limits of one core: read %.1f GB/s, fp32 FMA %.1f GF/s, int8 by 4 operations %.1f, "
-              "int4 by 2 %.1f GOP/s\n",
-              limits.bandwidth / 1e9, limits.fma / 1e9, limits.int8 / 1e9, limits.int4 / 1e9);
+  std::printf(
+      "limits of one core: read %.1f GB/s, fp32 FMA %.1f GF/s, int8 by 4 operations %.1f, "
+      "int4 by 2 %.1f GOP/s\n",
+      limits.bandwidth / 1e9, limits.fma / 1e9, limits.int8 / 1e9, limits.int4 / 1e9);
   return limits;
 }
 
@@ -205,7 +210,8 @@ int Main(const Options& options) {
   for (const DType dtype : kWeights) {
     if (!options.weights.empty() && NameOf(dtype) != options.weights) continue;
     for (const Shape& shape : kShapes) {
-      if (!options.shape.empty() && std::strstr(shape.name, options.shape.c_str()) == nullptr) continue;
+      if (!options.shape.empty() && std::strstr(shape.name, options.shape.c_str()) == nullptr)
+        continue;
       if (shape.k % FactsOf(dtype).block_elements != 0) continue;
       if (BytesOf(dtype, shape.n * shape.k) > pages.bytes()) continue;
       Shape cut = shape;

@@ -30,7 +30,8 @@ inline float ToFloat(F16 x) {
   const uint32_t exponent = (x.bits >> 10) & 0x1fu;
   uint32_t mantissa = x.bits & 0x3ffu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
   if (mantissa == 0) return std::bit_cast<float>(sign);
   // A half's denormal is a normal float: shift the leading one into place.
   const int shift = std::countl_zero(mantissa) - 21;
@@ -48,9 +49,10 @@ inline F16 ToF16(float x) {
   const int exponent = static_cast<int>(magnitude >> 23) - 127;
   const uint32_t mantissa = (magnitude & 0x7fffffu) | 0x800000u;
   const int shift = exponent < -14 ? 13 + (-14 - exponent) : 13;
-  uint32_t half = exponent < -14 ? mantissa >> shift
-                                 : ((static_cast<uint32_t>(exponent + 15) << 10) |
-                                    ((mantissa & 0x7fffffu) >> 13));
+  uint32_t half =
+      exponent < -14
+          ? mantissa >> shift
+          : ((static_cast<uint32_t>(exponent + 15) << 10) | ((mantissa & 0x7fffffu) >> 13));
   const uint32_t rest = mantissa & ((1u << shift) - 1u);
   const uint32_t middle = 1u << (shift - 1);
   if (rest > middle || (rest == middle && (half & 1u))) ++half;

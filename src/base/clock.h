@@ -46,8 +46,7 @@ class ManualClock final : public Clock {
   int64_t NowNs() const override { return now_ns_.load(std::memory_order_acquire); }
   void SleepUntil(int64_t at_ns) override {
     int64_t now = now_ns_.load(std::memory_order_relaxed);
-    while (now < at_ns &&
-           !now_ns_.compare_exchange_weak(now, at_ns, std::memory_order_acq_rel)) {
+    while (now < at_ns && !now_ns_.compare_exchange_weak(now, at_ns, std::memory_order_acq_rel)) {
     }
   }
   void Advance(int64_t ns) { now_ns_.fetch_add(ns, std::memory_order_acq_rel); }

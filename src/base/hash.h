@@ -38,8 +38,7 @@ class Hash64Stream {
   void Add(const void* data, size_t bytes);
   void Add(std::string_view text) { Add(text.data(), text.size()); }
   template <typename T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-  void AddValue(T value) {
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void AddValue(T value) {
     Add(&value, sizeof value);
   }
   uint64_t Digest() const;
@@ -55,8 +54,7 @@ class Hash128Stream {
   void Add(const void* data, size_t bytes);
   void Add(std::string_view text) { Add(text.data(), text.size()); }
   template <typename T>
-    requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
-  void AddValue(T value) {
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void AddValue(T value) {
     Add(&value, sizeof value);
   }
   Hash128Value Digest() const;

@@ -49,16 +49,28 @@ struct Handler {
 
   bool on_document_begin(Error&) { return true; }
   bool on_document_end(Error&) { return true; }
-  bool on_array_begin(Error&) { open.push_back({Json(Json::Array{}), {}, {}}); return true; }
+  bool on_array_begin(Error&) {
+    open.push_back({Json(Json::Array{}), {}, {}});
+    return true;
+  }
   bool on_array_end(std::size_t, Error&) { return Close(); }
-  bool on_object_begin(Error&) { open.push_back({Json(Json::Object{}), {}, {}}); return true; }
+  bool on_object_begin(Error&) {
+    open.push_back({Json(Json::Object{}), {}, {}});
+    return true;
+  }
   bool on_object_end(std::size_t, Error&) { return Close(); }
-  bool on_string_part(View s, std::size_t, Error&) { text.append(s.data(), s.size()); return true; }
+  bool on_string_part(View s, std::size_t, Error&) {
+    text.append(s.data(), s.size());
+    return true;
+  }
   bool on_string(View s, std::size_t, Error&) {
     text.append(s.data(), s.size());
     return Place(Json(std::exchange(text, {})));
   }
-  bool on_key_part(View s, std::size_t, Error&) { text.append(s.data(), s.size()); return true; }
+  bool on_key_part(View s, std::size_t, Error&) {
+    text.append(s.data(), s.size());
+    return true;
+  }
   bool on_key(View s, std::size_t, Error& error) {
     text.append(s.data(), s.size());
     Frame& frame = open.back();
@@ -110,7 +122,8 @@ void AppendString(std::string& out, std::string_view s, bool ascii_only) {
       uint32_t code = 0xfffd;
       if (length > 1 && i + length <= s.size()) {
         code = c & (0x7fu >> length);
-        for (int j = 1; j < length; ++j) code = (code << 6) | (static_cast<unsigned char>(s[i + j]) & 0x3fu);
+        for (int j = 1; j < length; ++j)
+          code = (code << 6) | (static_cast<unsigned char>(s[i + j]) & 0x3fu);
         i += length - 1;
       }
       if (code >= 0x10000) {
@@ -220,7 +233,8 @@ Json& Json::Push(Json value) {
 
 Result<Json> ParseJson(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes_max) {
-    return Status::Invalid("JSON of {} bytes exceeds the limit of {}", text.size(), limits.bytes_max);
+    return Status::Invalid("JSON of {} bytes exceeds the limit of {}", text.size(),
+                           limits.bytes_max);
   }
   boost::json::parse_options options;
   options.max_depth = limits.depth_max;

@@ -23,17 +23,17 @@ class Json {
   using Object = std::vector<Member>;
 
   Json() = default;
-  Json(std::nullptr_t) {}                                  // NOLINT(google-explicit-constructor)
-  Json(bool b) : value_(b) {}                              // NOLINT(google-explicit-constructor)
-  Json(int i) : value_(int64_t{i}) {}                      // NOLINT(google-explicit-constructor)
-  Json(int64_t i) : value_(i) {}                           // NOLINT(google-explicit-constructor)
-  Json(uint64_t u);                                        // NOLINT(google-explicit-constructor)
-  Json(double d) : value_(d) {}                            // NOLINT(google-explicit-constructor)
-  Json(const char* s) : value_(std::string(s)) {}          // NOLINT(google-explicit-constructor)
-  Json(std::string s) : value_(std::move(s)) {}            // NOLINT(google-explicit-constructor)
-  Json(std::string_view s) : value_(std::string(s)) {}     // NOLINT(google-explicit-constructor)
-  Json(Array a) : value_(std::move(a)) {}                  // NOLINT(google-explicit-constructor)
-  Json(Object o) : value_(std::move(o)) {}                 // NOLINT(google-explicit-constructor)
+  Json(std::nullptr_t) {}                               // NOLINT(google-explicit-constructor)
+  Json(bool b) : value_(b) {}                           // NOLINT(google-explicit-constructor)
+  Json(int i) : value_(int64_t{i}) {}                   // NOLINT(google-explicit-constructor)
+  Json(int64_t i) : value_(i) {}                        // NOLINT(google-explicit-constructor)
+  Json(uint64_t u);                                     // NOLINT(google-explicit-constructor)
+  Json(double d) : value_(d) {}                         // NOLINT(google-explicit-constructor)
+  Json(const char* s) : value_(std::string(s)) {}       // NOLINT(google-explicit-constructor)
+  Json(std::string s) : value_(std::move(s)) {}         // NOLINT(google-explicit-constructor)
+  Json(std::string_view s) : value_(std::string(s)) {}  // NOLINT(google-explicit-constructor)
+  Json(Array a) : value_(std::move(a)) {}               // NOLINT(google-explicit-constructor)
+  Json(Object o) : value_(std::move(o)) {}              // NOLINT(google-explicit-constructor)
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
@@ -79,9 +79,9 @@ struct JsonLimits {
 Result<Json> ParseJson(std::string_view text, const JsonLimits& limits = {});
 
 struct JsonStyle {
-  int indent = 0;            // 0: one line
-  bool spaces = false;       // ", " and ": " on one line, as Python's json.dumps
-  bool ascii_only = false;   // \uXXXX for everything beyond ASCII
+  int indent = 0;           // 0: one line
+  bool spaces = false;      // ", " and ": " on one line, as Python's json.dumps
+  bool ascii_only = false;  // \uXXXX for everything beyond ASCII
 };
 std::string DumpJson(const Json& json, const JsonStyle& style = {});
 

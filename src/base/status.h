@@ -33,9 +33,9 @@ class [[nodiscard]] Status {
 
   static Status Ok() { return Status(); }
 
-#define WEFT_STATUS_FACTORY(Name)                                         \
-  template <typename... Args>                                             \
-  static Status Name(fmt::format_string<Args...> format, Args&&... args) { \
+#define WEFT_STATUS_FACTORY(Name)                                                         \
+  template <typename... Args>                                                             \
+  static Status Name(fmt::format_string<Args...> format, Args&&... args) {                \
     return Status(StatusCode::k##Name, fmt::format(format, std::forward<Args>(args)...)); \
   }
   WEFT_STATUS_FACTORY(Invalid)
@@ -64,7 +64,7 @@ class [[nodiscard]] Status {
 
 }  // namespace weft
 
-#define WEFT_RETURN_IF_ERROR(expr)                       \
-  do {                                                   \
+#define WEFT_RETURN_IF_ERROR(expr)                                                     \
+  do {                                                                                 \
     if (::weft::Status weft_status_ = (expr); !weft_status_.ok()) return weft_status_; \
   } while (false)

@@ -9,8 +9,9 @@
 
 namespace weft::cli {
 
-// Floats stand as decimals and, under *_hex, with all their bits. `metrics`: of the engine that ran it alone.
-Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t prompt_tokens, const Answer& answer,
-                const engine::MetricsSnapshot& metrics);
+// Floats stand as decimals and, under *_hex, with all their bits. `metrics`: of the engine that ran
+// it alone.
+Json AnswerJson(const LoadedModel& model, const plan::Executor& executor, size_t prompt_tokens,
+                const Answer& answer, const engine::MetricsSnapshot& metrics);
 
 }  // namespace weft::cli

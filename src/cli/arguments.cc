@@ -22,7 +22,8 @@ size_t Distance(std::string_view a, std::string_view b) {
         d[i][j] = i + j;
         continue;
       }
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      d[i][j] =
+          std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
       }
@@ -62,13 +63,15 @@ std::string Unexpected(const CLI::App& app, const std::string& word) {
   if (commands.empty()) {
     return fmt::format("'{}' is one argument too many; a text with spaces needs quotes", word);
   }
-  return fmt::format("unknown command '{}'; {}", word,
-                     DidYouMean(Nearest(word, commands),
-                                fmt::format("there are {}", fmt::join(commands, ", "))));
+  return fmt::format(
+      "unknown command '{}'; {}", word,
+      DidYouMean(Nearest(word, commands), fmt::format("there are {}", fmt::join(commands, ", "))));
 }
 
 // "--port: Value" as CLI11 begins a message.
-std::string FlagOf(std::string_view message) { return std::string(message.substr(0, message.find(':'))); }
+std::string FlagOf(std::string_view message) {
+  return std::string(message.substr(0, message.find(':')));
+}
 
 CLI::Validator Number(double low, bool low_is_in, double high) {
   return CLI::Validator(
@@ -85,7 +88,8 @@ CLI::Validator Number(double low, bool low_is_in, double high) {
       "");
 }
 
-// "--compilation-config" of "--compilation_config.pass_config.enable_sp", if that is a JSON option; or "".
+// "--compilation-config" of "--compilation_config.pass_config.enable_sp", if that is a JSON option;
+// or "".
 std::string JsonOptionOf(const std::string& name) {
   const size_t dot = name.find('.');
   if (dot == std::string::npos) return "";
@@ -98,8 +102,8 @@ std::string JsonOptionOf(const std::string& name) {
   return std::find(known.begin(), known.end(), base) == known.end() ? "" : base;
 }
 
-// The value as JSON if it is any, Python's True and False too, else as a string; with '+' behind the
-// keys a list, cut at commas.
+// The value as JSON if it is any, Python's True and False too, else as a string; with '+' behind
+// the keys a list, cut at commas.
 Json DottedValue(std::string_view text, bool list) {
   if (list) {
     Json out(Json::Array{});
@@ -131,12 +135,10 @@ Json Nested(std::string_view keys, Json value) {
 
 std::vector<std::string> Normalise(int argc, const char* const* argv) {
   // Short flags of vLLM that have more than one letter.
-  const std::map<std::string, std::string> short_flags = {{"-tp", "--tensor-parallel-size"},
-                                                          {"-tp-size", "--tensor-parallel-size"},
-                                                          {"--tp", "--tensor-parallel-size"},
-                                                          {"-cc", "--compilation-config"},
-                                                          {"-sc", "--speculative-config"},
-                                                          {"-ep", "--enable-expert-parallel"}};
+  const std::map<std::string, std::string> short_flags = {
+      {"-tp", "--tensor-parallel-size"},  {"-tp-size", "--tensor-parallel-size"},
+      {"--tp", "--tensor-parallel-size"}, {"-cc", "--compilation-config"},
+      {"-sc", "--speculative-config"},    {"-ep", "--enable-expert-parallel"}};
   std::vector<std::string> out;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
@@ -194,15 +196,17 @@ std::string CheckCommand(const CLI::App& app, std::span<const std::string> words
     if (option->check_name(first)) return "";
   }
   if (!first.starts_with("-")) return "weft: " + Unexpected(app, first);
-  return fmt::format("weft: {} stands before the command; say weft COMMAND {}, with a COMMAND of {}",
-                     first, first, fmt::join(commands, ", "));
+  return fmt::format(
+      "weft: {} stands before the command; say weft COMMAND {}, with a COMMAND of {}", first, first,
+      fmt::join(commands, ", "));
 }
 
 std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& at = Deepest(app);
   const std::string who = FullName(at), what = error.what();
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
-    for (const std::string& word : at.remaining(true)) return fmt::format("{}: {}", who, Unexpected(at, word));
+    for (const std::string& word : at.remaining(true))
+      return fmt::format("{}: {}", who, Unexpected(at, word));
   }
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     const std::vector<std::string> commands = CommandsOf(at);
@@ -218,8 +222,8 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
     const std::string_view text = what;
     const size_t flag = text.find("--"), equals = text.find(" = ");
     if (flag != std::string_view::npos && equals != std::string_view::npos && flag < equals) {
-      return fmt::format("{}: {} '{}' is no number that it could take", who, text.substr(flag, equals - flag),
-                         text.substr(equals + 3));
+      return fmt::format("{}: {} '{}' is no number that it could take", who,
+                         text.substr(flag, equals - flag), text.substr(equals + 3));
     }
   }
   if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) {

@@ -15,8 +15,9 @@ class Validator;
 
 namespace weft::cli {
 
-// argv as CLI11 likes it: dashes for underscores in flag names, -tp and its kind spelled out, JSON options
-// with dots (--compilation-config.pass_config.enable_sp true) as JSON. What follows "--" stays as it is.
+// argv as CLI11 likes it: dashes for underscores in flag names, -tp and its kind spelled out, JSON
+// options with dots (--compilation-config.pass_config.enable_sp true) as JSON. What follows "--"
+// stays as it is.
 std::vector<std::string> Normalise(int argc, const char* const* argv);
 
 // The known word that is nearest to an unknown one, or "" if none is near.

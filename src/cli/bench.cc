@@ -15,9 +15,11 @@ Command AddBench(CLI::App& app) {
   Command run_latency = AddBenchLatency(*latency);
   CLI::App* machine = app.add_subcommand("machine", "limits of this machine, written as a profile");
   Command run_machine = AddBenchMachine(*machine);
-  CLI::App* schedules = app.add_subcommand("schedules", "bytes and times of communication schedules beside plain");
+  CLI::App* schedules =
+      app.add_subcommand("schedules", "bytes and times of communication schedules beside plain");
   Command run_schedules = AddBenchSchedules(*schedules);
-  CLI::App* waterfall = app.add_subcommand("waterfall", "what each optimisation is worth, alone and among all others");
+  CLI::App* waterfall = app.add_subcommand(
+      "waterfall", "what each optimisation is worth, alone and among all others");
   Command run_waterfall = AddBenchWaterfall(*waterfall);
   return [=] {
     if (machine->parsed()) return run_machine();

@@ -51,13 +51,15 @@ struct Row {
     std::vector<int64_t> ns;
     for (const StepTime& t : times) ns.push_back(t.ns);
     std::sort(ns.begin(), ns.end());
-    return static_cast<double>(ns[static_cast<size_t>(q * static_cast<double>(ns.size() - 1) + 0.5)]);
+    return static_cast<double>(
+        ns[static_cast<size_t>(q * static_cast<double>(ns.size() - 1) + 0.5)]);
   }
   double median_ns() const { return quantile(0.5); }
   double host_ns() const {
     std::vector<int64_t> host;
     for (const StepTime& t : times) host.push_back(t.host_ns);
-    std::nth_element(host.begin(), host.begin() + static_cast<int64_t>(host.size() / 2), host.end());
+    std::nth_element(host.begin(), host.begin() + static_cast<int64_t>(host.size() / 2),
+                     host.end());
     return static_cast<double>(host[host.size() / 2]);
   }
   double tokens_per_s() const { return shape.sequences * shape.rows * 1e9 / median_ns(); }
@@ -65,25 +67,35 @@ struct Row {
 
 constexpr int kTracedSteps = 8;
 
-// Untimed steps first, then the timed ones, then a few with the trace on, which costs clock readings.
+// Untimed steps first, then the timed ones, then a few with the trace on, which costs clock
+// readings.
 class Latency {
  public:
   // `file`: where the traced steps go, or nullptr.
   Latency(const LatencyFlags& flags, plan::Executor* executor, TraceFile* file)
-      : f_(flags), executor_(executor), file_(file), instance_(exec::InstanceOf(*executor)),
-        workers_(instance_.config().ranks * instance_.workers_per_rank()), trace_(workers_, size_t{1} << 16) {}
+      : f_(flags),
+        executor_(executor),
+        file_(file),
+        instance_(exec::InstanceOf(*executor)),
+        workers_(instance_.config().ranks * instance_.workers_per_rank()),
+        trace_(workers_, size_t{1} << 16) {}
 
   int workers() const { return workers_; }
 
   Result<Row> Prefill(int tokens) {
     const plan::ExecutorLimits& limits = executor_->limits();
     if (tokens < 1) return Status::Invalid("--prefill {}: at least 1", tokens);
-    if (tokens > limits.tokens_max) return Status::Invalid("--prefill {}: at most {} tokens a step (--max-num-batched-tokens)", tokens, limits.tokens_max);
-    if (tokens > limits.positions_max) return Status::Invalid("--prefill {}: at most {} positions (--max-model-len)", tokens, limits.positions_max);
+    if (tokens > limits.tokens_max)
+      return Status::Invalid("--prefill {}: at most {} tokens a step (--max-num-batched-tokens)",
+                             tokens, limits.tokens_max);
+    if (tokens > limits.positions_max)
+      return Status::Invalid("--prefill {}: at most {} positions (--max-model-len)", tokens,
+                             limits.positions_max);
     Stepper stepper(executor_, 1, tokens);
     const auto step = [&](int) { return stepper.Step(0, tokens); };
     const StepShape shape{1, tokens, 0};
-    return Measure(fmt::format("prefill:{}", tokens), shape, WorkOfStep(shape, 1), 1, f_.repeat, 1, step);
+    return Measure(fmt::format("prefill:{}", tokens), shape, WorkOfStep(shape, 1), 1, f_.repeat, 1,
+                   step);
   }
 
   Result<Row> Decode(int batch, int depth) {
@@ -93,38 +105,50 @@ class Latency {
     WEFT_RETURN_IF_ERROR(CheckRows(batch, 1));
     if (depth < 0) return Status::Invalid("--depth {}: at least 0", depth);
     if (depth + steps > positions_max) {
-      return Status::Invalid("--depth {} + {} steps: at most {} positions (--max-model-len)", depth, steps, positions_max);
+      return Status::Invalid("--depth {} + {} steps: at most {} positions (--max-model-len)", depth,
+                             steps, positions_max);
     }
     Stepper stepper(executor_, batch, depth + steps);
     WEFT_RETURN_IF_ERROR(Fill(stepper, batch, depth));
     const auto step = [&](int i) { return stepper.Step(depth + i, 1); };
     const StepShape shape{batch, 1, depth + kWarmSteps + f_.tokens / 2};
-    return Measure(fmt::format("decode:{}", batch), shape, WorkOfStep(shape, batch), kWarmSteps, f_.tokens, kTracedSteps, step);
+    return Measure(fmt::format("decode:{}", batch), shape, WorkOfStep(shape, batch), kWarmSteps,
+                   f_.tokens, kTracedSteps, step);
   }
 
-  // Steps that verify `drafts` guesses of each sequence, all of them accepted, and the drafting behind them.
+  // Steps that verify `drafts` guesses of each sequence, all of them accepted, and the drafting
+  // behind them.
   Result<std::vector<Row>> Speculate(int batch, int depth, int drafts) {
     const plan::ExecutorLimits& limits = executor_->limits();
     const int rows = 1 + drafts, steps = kWarmSteps + f_.tokens + kTracedSteps;
     WEFT_RETURN_IF_ERROR(CheckRows(batch, rows));
     if (depth + (steps + 1) * rows + drafts > limits.positions_max) {
-      return Status::Invalid("--depth {} + {} steps of {} rows: at most {} positions (--max-model-len)", depth, steps, rows, limits.positions_max);
+      return Status::Invalid(
+          "--depth {} + {} steps of {} rows: at most {} positions (--max-model-len)", depth, steps,
+          rows, limits.positions_max);
     }
     Stepper stepper(executor_, batch, depth + (steps + 1) * rows + drafts);
     WEFT_RETURN_IF_ERROR(Fill(stepper, batch, depth));
     const StepShape shape{batch, rows, depth + (kWarmSteps + f_.tokens / 2) * rows};
     std::vector<Row> out;
-    const auto verify = [&](int i) { return stepper.Step(depth + i * rows, rows, Stepper::Heads::kAll, drafts); };
-    WEFT_ASSIGN_OR_RETURN(out.emplace_back(), Measure(fmt::format("verify:{}x{}", batch, rows), shape, WorkOfStep(shape, batch * rows), kWarmSteps, f_.tokens, kTracedSteps, verify));
+    const auto verify = [&](int i) {
+      return stepper.Step(depth + i * rows, rows, Stepper::Heads::kAll, drafts);
+    };
+    WEFT_ASSIGN_OR_RETURN(out.emplace_back(), Measure(fmt::format("verify:{}x{}", batch, rows),
+                                                      shape, WorkOfStep(shape, batch * rows),
+                                                      kWarmSteps, f_.tokens, kTracedSteps, verify));
     if (!limits.draft_head) return out;
     // Each behind a step of its own, whose rows it reads; only the drafting is timed.
     const auto draft = [&](int i) -> Result<StepTime> {
       exec::SetTrace(*executor_, nullptr);
-      WEFT_RETURN_IF_ERROR(stepper.Step(depth + i * rows, rows, Stepper::Heads::kAll, drafts).status());
+      WEFT_RETURN_IF_ERROR(
+          stepper.Step(depth + i * rows, rows, Stepper::Heads::kAll, drafts).status());
       if (tracing_) exec::SetTrace(*executor_, &trace_);
       return stepper.Draft(depth + i * rows, rows, drafts);
     };
-    WEFT_ASSIGN_OR_RETURN(out.emplace_back(), Measure(fmt::format("draft:{}x{}", batch, drafts), shape, WorkOfDrafts(shape, drafts), kWarmSteps, f_.tokens, kTracedSteps, draft));
+    WEFT_ASSIGN_OR_RETURN(out.emplace_back(), Measure(fmt::format("draft:{}x{}", batch, drafts),
+                                                      shape, WorkOfDrafts(shape, drafts),
+                                                      kWarmSteps, f_.tokens, kTracedSteps, draft));
     return out;
   }
 
@@ -134,7 +158,9 @@ class Latency {
   Status CheckRows(int batch, int rows) const {
     const int64_t all = int64_t{batch} * rows;
     if (all <= executor_->limits().tokens_max) return Status::Ok();
-    return Status::Invalid("--batch {} of {} row{} each: at most {} tokens a step (--max-num-batched-tokens)", batch, rows, rows == 1 ? "" : "s", executor_->limits().tokens_max);
+    return Status::Invalid(
+        "--batch {} of {} row{} each: at most {} tokens a step (--max-num-batched-tokens)", batch,
+        rows, rows == 1 ? "" : "s", executor_->limits().tokens_max);
   }
 
   // Tokens before `depth`.
@@ -150,7 +176,8 @@ class Latency {
   Work WorkOfStep(const StepShape& shape, int head_rows) const {
     const auto rows = int64_t{shape.sequences} * shape.rows;
     Work work = WorkOf(instance_.body_plan(static_cast<int32_t>(rows)), shape, rows);
-    work += WorkOf(instance_.head_plan(head_rows, plan::HeadMode::kGreedy, false), shape, head_rows);
+    work +=
+        WorkOf(instance_.head_plan(head_rows, plan::HeadMode::kGreedy, false), shape, head_rows);
     return work;
   }
   Work WorkOfDrafts(const StepShape& shape, int drafts) const {
@@ -160,13 +187,15 @@ class Latency {
       if (d > 0) one.rows = 1;
       const auto rows = int64_t{one.sequences} * one.rows;
       work += WorkOf(instance_.draft_plan(d == 0, static_cast<int32_t>(rows)), one, rows);
-      work += WorkOf(instance_.draft_head_plan(one.sequences, plan::HeadMode::kGreedy), one, one.sequences);
+      work += WorkOf(instance_.draft_head_plan(one.sequences, plan::HeadMode::kGreedy), one,
+                     one.sequences);
     }
     return work;
   }
 
   template <typename Step>
-  Result<Row> Measure(std::string name, StepShape shape, const Work& work, int warm, int timed, int traced, const Step& step) {
+  Result<Row> Measure(std::string name, StepShape shape, const Work& work, int warm, int timed,
+                      int traced, const Step& step) {
     Row row{std::move(name), shape, work, 0, {}, {}};
     int i = 0;
     for (; i < warm; ++i) WEFT_RETURN_IF_ERROR(step(i).status());
@@ -186,7 +215,8 @@ class Latency {
     }
     tracing_ = false;
     exec::SetTrace(*executor_, nullptr);
-    if (trace_.dropped() > 0) return Status::Internal("{} events of the trace found no room", trace_.dropped());
+    if (trace_.dropped() > 0)
+      return Status::Internal("{} events of the trace found no room", trace_.dropped());
     row.trace = ReportOf(trace_, traced, shape);
     if (file_ != nullptr) file_->Add(trace_, instance_.workers_per_rank());
     return row;
@@ -208,29 +238,36 @@ std::string Fraction(const Work& work, double ns, const MachineLimits& limits, i
 }
 
 void PrintHead() {
-  fmt::print("{:<14} {:>6} {:>9} {:>9} {:>9} {:>10} {:>7} {:>8} {:>12} {:>6} {:>8} {:>8}\n", "bucket", "depth", "min ms", "median ms", "p99 ms",
-             "tokens/s", "GB/s", "GFLOP/s", "of limit", "waits", "wait us", "host us");
+  fmt::print("{:<14} {:>6} {:>9} {:>9} {:>9} {:>10} {:>7} {:>8} {:>12} {:>6} {:>8} {:>8}\n",
+             "bucket", "depth", "min ms", "median ms", "p99 ms", "tokens/s", "GB/s", "GFLOP/s",
+             "of limit", "waits", "wait us", "host us");
 }
 
 void PrintRow(const Row& row, const MachineLimits& limits, int threads) {
   const double ns = row.median_ns();
   const auto at = [&](double q) { return row.quantile(q) / 1e6; };
-  fmt::print("{:<14} {:>6} {:>9.3f} {:>9.3f} {:>9.3f} {:>10.1f} {:>7.1f} {:>8.1f} {:>12} {:>6} {:>8.1f} {:>8.1f}\n", row.name,
-             row.shape.position, at(0), ns / 1e6, at(0.99), row.tokens_per_s(), row.work.bytes / ns, row.work.operations() / ns,
-             Fraction(row.work, ns, limits, threads), row.trace.waits, row.trace.wait_ns / 1e3, row.host_ns() / 1e3);
+  fmt::print(
+      "{:<14} {:>6} {:>9.3f} {:>9.3f} {:>9.3f} {:>10.1f} {:>7.1f} {:>8.1f} {:>12} {:>6} {:>8.1f} "
+      "{:>8.1f}\n",
+      row.name, row.shape.position, at(0), ns / 1e6, at(0.99), row.tokens_per_s(),
+      row.work.bytes / ns, row.work.operations() / ns, Fraction(row.work, ns, limits, threads),
+      row.trace.waits, row.trace.wait_ns / 1e3, row.host_ns() / 1e3);
   std::fflush(stdout);
 }
 
 void PrintOps(const Row& row, const MachineLimits& limits, int threads) {
   const double all = row.trace.busy_ns + row.trace.wait_ns;
-  fmt::print("  {:<24} {:<16} {:>6} {:>10} {:>6} {:>7} {:>8} {:>12} {:>6} {:>9}\n", "op", "implementation", "count", "us", "%", "GB/s", "GFLOP/s",
-             "of limit", "waits", "wait us");
+  fmt::print("  {:<24} {:<16} {:>6} {:>10} {:>6} {:>7} {:>8} {:>12} {:>6} {:>9}\n", "op",
+             "implementation", "count", "us", "%", "GB/s", "GFLOP/s", "of limit", "waits",
+             "wait us");
   for (const OpTime& op : row.trace.ops) {
     const bool counted = op.work.bytes + op.work.operations() > 0;
-    fmt::print("  {:<24} {:<16} {:>6} {:>10.1f} {:>6.1f} {:>7} {:>8} {:>12} {:>6} {:>9.1f}\n", op.op, op.impl, op.count, op.ns / 1e3,
-               (op.ns + op.wait_ns) / all * 100, counted ? fmt::format("{:.1f}", op.work.bytes / op.ns) : "-",
-               counted ? fmt::format("{:.1f}", op.work.operations() / op.ns) : "-", counted ? Fraction(op.work, op.ns, limits, threads) : "-",
-               op.waits, op.wait_ns / 1e3);
+    fmt::print("  {:<24} {:<16} {:>6} {:>10.1f} {:>6.1f} {:>7} {:>8} {:>12} {:>6} {:>9.1f}\n",
+               op.op, op.impl, op.count, op.ns / 1e3, (op.ns + op.wait_ns) / all * 100,
+               counted ? fmt::format("{:.1f}", op.work.bytes / op.ns) : "-",
+               counted ? fmt::format("{:.1f}", op.work.operations() / op.ns) : "-",
+               counted ? Fraction(op.work, op.ns, limits, threads) : "-", op.waits,
+               op.wait_ns / 1e3);
   }
 }
 
@@ -297,7 +334,8 @@ int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
 
   Json rows{Json::Array{}};
   if (!f.json) {
-    fmt::print("{}  {}  weights {:.1f} MB\n", model->name, (*executor)->Describe(), static_cast<double>(instance.weight_bytes()) / 1e6);
+    fmt::print("{}  {}  weights {:.1f} MB\n", model->name, (*executor)->Describe(),
+               static_cast<double>(instance.weight_bytes()) / 1e6);
     PrintHead();
   }
   const auto show = [&](const Result<Row>& row) -> Status {
@@ -320,7 +358,8 @@ int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
     for (int batch : f.batch) {
       for (int depth : f.depth) {
         if (batch == 0) continue;
-        if (const Status status = show(latency.Decode(batch, depth)); !status.ok()) return Fail(status);
+        if (const Status status = show(latency.Decode(batch, depth)); !status.ok())
+          return Fail(status);
         for (int drafts : f.drafts) {
           auto speculated = latency.Speculate(batch, depth, drafts);
           if (!speculated.ok()) return Fail(speculated.status());
@@ -358,16 +397,20 @@ int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
   fmt::print("limits, before and after:");
   for (const Limit& l : limits->limits) {
     const Limit* then = after->Find(l.name, threads);
-    if (l.threads == threads && then != nullptr) fmt::print("  {} {:.1f} {:.1f} {}", l.name, l.value, then->value, l.unit);
+    if (l.threads == threads && then != nullptr)
+      fmt::print("  {} {:.1f} {:.1f} {}", l.name, l.value, then->value, l.unit);
   }
   fmt::print("\n");
   return 0;
 }
 
 int Run(LatencyFlags& f) {
-  if (f.model.reference) return Fail(Status::Invalid("--reference walks all ranks on one thread: its times tell nothing"));
+  if (f.model.reference)
+    return Fail(
+        Status::Invalid("--reference walks all ranks on one thread: its times tell nothing"));
   if (!f.drafts.empty()) {
-    if (const Status status = RefuseJob("weft bench latency --drafts"); !status.ok()) return Fail(status);
+    if (const Status status = RefuseJob("weft bench latency --drafts"); !status.ok())
+      return Fail(status);
   }
   const std::unique_ptr<LogSink> log = MakeLog(true);
   auto job = Job::Join(&f.model, log.get());
@@ -387,14 +430,34 @@ int Run(LatencyFlags& f) {
 Command AddBenchLatency(CLI::App& app) {
   auto flags = std::make_shared<LatencyFlags>();
   AddModelFlags(app, &flags->model);
-  app.add_option("--prefill,--input-len", flags->prefill, "prompt lengths; 0: none")->delimiter(',')->capture_default_str();
-  app.add_option("--batch,--batch-size", flags->batch, "sequences of a decode step; 0: none")->delimiter(',')->capture_default_str();
-  app.add_option("--depth", flags->depth, "tokens of context before decoding")->delimiter(',')->capture_default_str();
-  app.add_option("--drafts", flags->drafts, "also steps that verify so many guesses of each sequence, and the draft head's, where the model has one")->delimiter(',')->check(CLI::Range(1, engine::kDraftTokensMax));
-  app.add_option("--tokens,--output-len", flags->tokens, "decode steps")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--repeat,--num-iters", flags->repeat, "prefill repetitions")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.get_option("--profile")->description("this machine's figures, as `weft bench machine --output` wrote them: limits [measured now] and what exchanges cost [those of profiles/xeon-spr-2.json]");
-  app.add_option("--trace", flags->trace, fmt::format("each bucket's last steps, the last {} of a decode, for ui.perfetto.dev", kTracedSteps));
+  app.add_option("--prefill,--input-len", flags->prefill, "prompt lengths; 0: none")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--batch,--batch-size", flags->batch, "sequences of a decode step; 0: none")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--depth", flags->depth, "tokens of context before decoding")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--drafts", flags->drafts,
+                 "also steps that verify so many guesses of each sequence, and the draft head's, "
+                 "where the model has one")
+      ->delimiter(',')
+      ->check(CLI::Range(1, engine::kDraftTokensMax));
+  app.add_option("--tokens,--output-len", flags->tokens, "decode steps")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--repeat,--num-iters", flags->repeat, "prefill repetitions")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.get_option("--profile")
+      ->description(
+          "this machine's figures, as `weft bench machine --output` wrote them: limits [measured "
+          "now] and what exchanges cost [those of profiles/xeon-spr-2.json]");
+  app.add_option(
+      "--trace", flags->trace,
+      fmt::format("each bucket's last steps, the last {} of a decode, for ui.perfetto.dev",
+                  kTracedSteps));
   app.add_flag("--by-op", flags->by_op, "where the time of a step goes");
   app.add_flag("--json", flags->json, "one JSON object instead of the table");
   return [flags] { return Run(*flags); };

@@ -37,10 +37,11 @@ int Machine(const MachineFlags& flags) {
     return 0;
   }
   fmt::print("{}; {}; {}\n", limits->cpu, limits->topology, limits->isa);
-  fmt::print("{:<20} {:>8} {:>12} {:>10} {:>10} {:<8} {}\n", "limit", "threads", "bytes", "best", "median", "unit", "how");
+  fmt::print("{:<20} {:>8} {:>12} {:>10} {:>10} {:<8} {}\n", "limit", "threads", "bytes", "best",
+             "median", "unit", "how");
   for (const Limit& l : limits->limits) {
-    fmt::print("{:<20} {:>8} {:>12} {:>10.1f} {:>10.1f} {:<8} {}\n", l.name, l.threads, l.bytes > 0 ? device::FormatBytes(l.bytes) : "-",
-               l.value, l.median, l.unit, l.how);
+    fmt::print("{:<20} {:>8} {:>12} {:>10.1f} {:>10.1f} {:<8} {}\n", l.name, l.threads,
+               l.bytes > 0 ? device::FormatBytes(l.bytes) : "-", l.value, l.median, l.unit, l.how);
   }
   if (!flags.out.empty()) fmt::print("written to {}\n", flags.out);
   return 0;
@@ -50,9 +51,15 @@ int Machine(const MachineFlags& flags) {
 
 Command AddBenchMachine(CLI::App& app) {
   auto flags = std::make_shared<MachineFlags>();
-  app.add_option("--threads", flags->options.threads, "thread counts; default: 1, 2, 4, ..., every core")->delimiter(',');
-  app.add_option("--seconds", flags->options.seconds, "time for each figure")->check(CLI::Range(0.01, 60.0))->capture_default_str();
-  app.add_option("--bytes", flags->options.bytes, "largest working set, of all threads")->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40))->capture_default_str();
+  app.add_option("--threads", flags->options.threads,
+                 "thread counts; default: 1, 2, 4, ..., every core")
+      ->delimiter(',');
+  app.add_option("--seconds", flags->options.seconds, "time for each figure")
+      ->check(CLI::Range(0.01, 60.0))
+      ->capture_default_str();
+  app.add_option("--bytes", flags->options.bytes, "largest working set, of all threads")
+      ->check(CLI::Range(int64_t{1} << 20, int64_t{1} << 40))
+      ->capture_default_str();
   app.add_option("--output", flags->out, "write the profile here, as profiles/NAME.json");
   app.add_flag("--json", flags->json, "print the profile instead of the table");
   return [flags] { return Machine(*flags); };

@@ -39,7 +39,8 @@ struct Candidate {
   plan::ScheduleConfig config;
 };
 
-Result<std::vector<Candidate>> CandidatesOf(const SchedulesFlags& f, const plan::ScheduleConfig& base, int ranks) {
+Result<std::vector<Candidate>> CandidatesOf(const SchedulesFlags& f,
+                                            const plan::ScheduleConfig& base, int ranks) {
   std::vector<Candidate> all;
   for (const Schedule schedule : plan::kSchedules) {
     plan::ScheduleConfig config = base;
@@ -71,7 +72,8 @@ Result<std::vector<Candidate>> CandidatesOf(const SchedulesFlags& f, const plan:
 // A schedule's executor and its place in the caches.
 class Runs {
  public:
-  Runs(plan::Executor* executor, int positions) : executor_(executor), stepper_(executor, 1, positions) {}
+  Runs(plan::Executor* executor, int positions)
+      : executor_(executor), stepper_(executor, 1, positions) {}
 
   const exec::ModelInstance& instance() const { return exec::InstanceOf(*executor_); }
   // Tokens before `position`, which a decode step reads.
@@ -110,21 +112,25 @@ class Runs {
     const plan::Plan& body = instance().body_plan(task.rows);
     const plan::Plan& head = instance().head_plan(1, plan::HeadMode::kGreedy, false);
     for (const plan::Plan* p : {&body, &head}) {
-      for (const plan::Step& step : p->steps) events += static_cast<size_t>(step.phases) + 1;  // a fused step has its product too
+      for (const plan::Step& step : p->steps)
+        events += static_cast<size_t>(step.phases) + 1;  // a fused step has its product too
     }
     exec::StepTrace trace(all, events * static_cast<size_t>(task.traced));
     exec::SetTrace(*executor_, &trace);
     Status status;
-    for (int i = 0; i < task.traced && status.ok(); ++i) status = stepper_.Step(task.position, task.rows).status();
+    for (int i = 0; i < task.traced && status.ok(); ++i)
+      status = stepper_.Step(task.position, task.rows).status();
     exec::SetTrace(*executor_, nullptr);
     WEFT_RETURN_IF_ERROR(status);
-    if (trace.dropped() > 0) return Status::Internal("{} events of the trace found no room", trace.dropped());
+    if (trace.dropped() > 0)
+      return Status::Internal("{} events of the trace found no room", trace.dropped());
     const double per = 1e-3 / (task.traced * all);
     for (int w = 0; w < all; ++w) {
       for (const exec::StepEvent& e : trace.EventsOf(w)) {
         const graph::Op op = e.plan->graph.nodes[e.plan->steps[e.step].node].op;
         const bool exchange = IsExchange(op) || (IsFused(op) && e.phase > 0);
-        (exchange ? row->exchange_us : row->compute_us) += static_cast<double>(e.end_ns - e.start_ns) * per;
+        (exchange ? row->exchange_us : row->compute_us) +=
+            static_cast<double>(e.end_ns - e.start_ns) * per;
         row->wait_us += static_cast<double>(e.start_ns - e.ready_ns) * per;
       }
     }
@@ -138,21 +144,26 @@ class Runs {
 };
 
 // The plan's bytes, the fabric's, and the formula's.
-Status CompareBytes(const ScheduleTask& task, const plan::Plan& plan, const std::optional<LayerShape>& layer, const Candidate& c, Runs& runs, ScheduleRow* row) {
+Status CompareBytes(const ScheduleTask& task, const plan::Plan& plan,
+                    const std::optional<LayerShape>& layer, const Candidate& c, Runs& runs,
+                    ScheduleRow* row) {
   WEFT_ASSIGN_OR_RETURN(row->counted, runs.Counted(task));
   row->planned = PlannedBytes(plan, task.rows);
-  // Methods that move in several phases are planned by rows, at most a byte a row too much; of rows that are
-  // dispatched the plan knows the most that can be.
+  // Methods that move in several phases are planned by rows, at most a byte a row too much; of rows
+  // that are dispatched the plan knows the most that can be.
   int64_t slack = 0;
   std::vector<std::string> methods;  // of the middle layer's all-reduces
   for (const plan::Step& step : plan.steps) {
     const graph::Node& node = plan.graph.nodes[step.node];
-    if (IsFused(node.op) ? step.phases > 1 : IsExchange(node.op) && step.impl != "direct") slack += task.rows;
+    if (IsFused(node.op) ? step.phases > 1 : IsExchange(node.op) && step.impl != "direct")
+      slack += task.rows;
     if (plan::IsUpperBound(node)) slack += plan::WireBytes(plan, step, task.rows);
-    if (node.op == graph::Op::kAllReduce && layer && node.layer.starts_with(layer->name + ".")) methods.push_back(step.impl);
+    if (node.op == graph::Op::kAllReduce && layer && node.layer.starts_with(layer->name + "."))
+      methods.push_back(step.impl);
   }
   if (row->counted > row->planned || row->counted < row->planned - slack) {
-    return Status::Internal("{} at {}: the fabric counted {} bytes, the plan says {}", c.name, task.name, row->counted, row->planned);
+    return Status::Internal("{} at {}: the fabric counted {} bytes, the plan says {}", c.name,
+                            task.name, row->counted, row->planned);
   }
   if (!layer) return Status::Ok();
   row->layer_planned = PlannedBytes(plan, layer->name, task.rows);
@@ -164,19 +175,22 @@ Status CompareBytes(const ScheduleTask& task, const plan::Plan& plan, const std:
   }
   if (!schedule || task.rows % ranks != 0) return Status::Ok();
   const std::string none;
-  row->layer_formula = FormulaBytes(*layer, *schedule, ranks, otp, methods.empty() ? none : methods.front(),
-                                    methods.empty() ? none : methods.back(), task.rows);
+  row->layer_formula =
+      FormulaBytes(*layer, *schedule, ranks, otp, methods.empty() ? none : methods.front(),
+                   methods.empty() ? none : methods.back(), task.rows);
   return Status::Ok();
 }
 
 class SchedulesBench {
  public:
-  SchedulesBench(const SchedulesFlags& flags, const LoadedModel& model, exec::ExecConfig config, LogSink* log)
+  SchedulesBench(const SchedulesFlags& flags, const LoadedModel& model, exec::ExecConfig config,
+                 LogSink* log)
       : f_(flags), model_(model), config_(std::move(config)), log_(log) {}
 
   Status Measure() {
     WEFT_RETURN_IF_ERROR(ListTasks());
-    WEFT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, CandidatesOf(f_, config_.schedule, config_.ranks));
+    WEFT_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
+                          CandidatesOf(f_, config_.schedule, config_.ranks));
     plan::ScheduleConfig plain;
     WEFT_ASSIGN_OR_RETURN(plain_, Make(plain));
     executor_name_ = plain_->Describe();
@@ -211,17 +225,25 @@ class SchedulesBench {
   Status ListTasks() {
     for (const int tokens : f_.prefill) {
       if (tokens == 0) continue;
-      if (tokens < 1 || tokens > config_.tokens_max) return Status::Invalid("--prefill {}: 1 to {} tokens a step (--max-num-batched-tokens)", tokens, config_.tokens_max);
+      if (tokens < 1 || tokens > config_.tokens_max)
+        return Status::Invalid("--prefill {}: 1 to {} tokens a step (--max-num-batched-tokens)",
+                               tokens, config_.tokens_max);
       tasks_.push_back({.name = fmt::format("prefill:{}", tokens), .rows = tokens});
       positions_ = std::max(positions_, tokens);
     }
     if (f_.depth >= 0) {
-      tasks_.push_back({fmt::format("decode:1@{}", f_.depth), f_.depth, 1, kDecodeBlock, kDecodeUntimed, kDecodeTraced});
+      tasks_.push_back({fmt::format("decode:1@{}", f_.depth), f_.depth, 1, kDecodeBlock,
+                        kDecodeUntimed, kDecodeTraced});
       positions_ = std::max(positions_, f_.depth + 1);
     }
-    if (tasks_.empty()) return Status::Invalid("--prefill 0 and --depth -1 leave nothing to measure");
-    const int64_t most = config_.positions_max > 0 ? config_.positions_max : model_.checkpoint->config().max_position;
-    if (positions_ > most) return Status::Invalid("--prefill and --depth reach {} positions, there are {} (--max-model-len)", positions_, most);
+    if (tasks_.empty())
+      return Status::Invalid("--prefill 0 and --depth -1 leave nothing to measure");
+    const int64_t most = config_.positions_max > 0 ? config_.positions_max
+                                                   : model_.checkpoint->config().max_position;
+    if (positions_ > most)
+      return Status::Invalid(
+          "--prefill and --depth reach {} positions, there are {} (--max-model-len)", positions_,
+          most);
     rows_.resize(tasks_.size());
     return Status::Ok();
   }
@@ -229,7 +251,8 @@ class SchedulesBench {
   Result<std::unique_ptr<plan::Executor>> Make(const plan::ScheduleConfig& schedule) {
     exec::ExecConfig config = config_;
     config.schedule = schedule;
-    // An executor takes the cores that the caller may use, so it is made before the caller is pinned to one.
+    // An executor takes the cores that the caller may use, so it is made before the caller is
+    // pinned to one.
     affinity_.reset();
     affinity_.emplace();
     WEFT_ASSIGN_OR_RETURN(auto executor, MakeExecutor(model_, std::move(config), log_));
@@ -248,7 +271,8 @@ class SchedulesBench {
     if (!f_.traces.empty()) {
       std::string name = c.name;
       for (const char* ill : {" otp=", "+"}) {
-        if (const size_t at = name.find(ill); at != name.npos) name.replace(at, std::string_view(ill).size(), "_");
+        if (const size_t at = name.find(ill); at != name.npos)
+          name.replace(at, std::string_view(ill).size(), "_");
       }
       WEFT_ASSIGN_OR_RETURN(file, TraceFile::Create(f_.traces + "/" + name + ".json"));
     }
@@ -299,16 +323,23 @@ class SchedulesBench {
 };
 
 Status Run(SchedulesFlags& f) {
-  if (f.model.reference) return Status::Invalid("--reference walks all ranks on one thread: its times tell nothing");
-  if (f.model.tensor_parallel_size < 2) return Status::Invalid("--tensor-parallel-size {}: schedules need at least 2 ranks", f.model.tensor_parallel_size);
+  if (f.model.reference)
+    return Status::Invalid("--reference walks all ranks on one thread: its times tell nothing");
+  if (f.model.tensor_parallel_size < 2)
+    return Status::Invalid("--tensor-parallel-size {}: schedules need at least 2 ranks",
+                           f.model.tensor_parallel_size);
   WEFT_RETURN_IF_ERROR(RefuseJob("weft bench schedules"));
-  if (f.model.schedule.schedule) return Status::Invalid("--schedule {}: all are measured; --schedules names some of them", *f.model.schedule.schedule);
-  if (!f.traces.empty() && !std::filesystem::is_directory(f.traces)) return Status::Invalid("--traces {}: no such directory", f.traces);
+  if (f.model.schedule.schedule)
+    return Status::Invalid("--schedule {}: all are measured; --schedules names some of them",
+                           *f.model.schedule.schedule);
+  if (!f.traces.empty() && !std::filesystem::is_directory(f.traces))
+    return Status::Invalid("--traces {}: no such directory", f.traces);
   const std::unique_ptr<LogSink> log = MakeLog(true);
   f.model.max_num_seqs = 1;
   WEFT_ASSIGN_OR_RETURN(exec::ExecConfig config, ExecConfigOf(f.model, log.get()));
   // What nobody names is tried at every size: that is the question here.
-  WEFT_ASSIGN_OR_RETURN(const ScheduleChoice choice, ChooseSchedule(f.model.schedule, config.ranks, graph::AllPasses()));
+  WEFT_ASSIGN_OR_RETURN(const ScheduleChoice choice,
+                        ChooseSchedule(f.model.schedule, config.ranks, graph::AllPasses()));
   config.schedule.sp_min_tokens = choice.thresholds.sp.value_or(1);
   config.schedule.fc1_min_tokens = choice.thresholds.fc1.value_or(1);
   config.schedule.fc2_min_tokens = choice.thresholds.fc2.value_or(1);
@@ -325,11 +356,20 @@ Status Run(SchedulesFlags& f) {
 Command AddBenchSchedules(CLI::App& app) {
   auto flags = std::make_shared<SchedulesFlags>();
   AddModelFlags(app, &flags->model);
-  app.add_option("--prefill,--input-len", flags->prefill, "prompt lengths; 0: none")->delimiter(',')->capture_default_str();
-  app.add_option("--depth", flags->depth, "tokens before the decode step; -1: no decode")->check(CLI::Range(-1, 1 << 24))->capture_default_str();
-  app.add_option("--repeat,--num-iters", flags->repeat, "pairs with plain")->check(CLI::Range(1, 1 << 20))->capture_default_str();
-  app.add_option("--schedules", flags->schedules, "some of plain, sp, fc1, fc2, fc1+fc2, gather, auto; default: all")->delimiter(',');
-  app.add_option("--traces", flags->traces, "a directory for a trace of each schedule, as tools/timeline.py reads them");
+  app.add_option("--prefill,--input-len", flags->prefill, "prompt lengths; 0: none")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--depth", flags->depth, "tokens before the decode step; -1: no decode")
+      ->check(CLI::Range(-1, 1 << 24))
+      ->capture_default_str();
+  app.add_option("--repeat,--num-iters", flags->repeat, "pairs with plain")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--schedules", flags->schedules,
+                 "some of plain, sp, fc1, fc2, fc1+fc2, gather, auto; default: all")
+      ->delimiter(',');
+  app.add_option("--traces", flags->traces,
+                 "a directory for a trace of each schedule, as tools/timeline.py reads them");
   app.add_flag("--json", flags->json, "one JSON object instead of the tables");
   return [flags] {
     const Status status = Run(*flags);

@@ -1,4 +1,5 @@
-// weft bench waterfall: what each optimisation is worth on this machine, alone and among all others.
+// weft bench waterfall: what each optimisation is worth on this machine, alone and among all
+// others.
 #pragma once
 
 #include "cli/commands.h"

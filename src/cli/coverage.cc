@@ -16,7 +16,8 @@ Coverage CoverageOf(const exec::ModelInstance& instance) {
       // A family of one kernel has nothing that could stand above it.
       if (step.impl != "ref" || step.refused.empty()) continue;
       ++op.stand_ins;
-      for (const plan::Refused& refused : step.refused) ++op.refusals[fmt::format("{}: {}", refused.impl, refused.reason)];
+      for (const plan::Refused& refused : step.refused)
+        ++op.refusals[fmt::format("{}: {}", refused.impl, refused.reason)];
     }
   });
   return out;
@@ -35,9 +36,11 @@ std::string Coverage::Text() const {
     out += fmt::format("{:<24} {:>8}  {}\n", name, all, kernels);
     stand_ins += op.stand_ins;
     if (op.stand_ins == 0) continue;
-    for (const auto& [why, count] : op.refusals) out += fmt::format("{:<24} {:>8}  the contract stands in; {}\n", "", count, why);
+    for (const auto& [why, count] : op.refusals)
+      out += fmt::format("{:<24} {:>8}  the contract stands in; {}\n", "", count, why);
   }
-  return out + fmt::format("{} of {} steps of {} plans run a kernel of their shape on this CPU\n", steps - stand_ins, steps, plans);
+  return out + fmt::format("{} of {} steps of {} plans run a kernel of their shape on this CPU\n",
+                           steps - stand_ins, steps, plans);
 }
 
 }  // namespace weft::cli

@@ -23,8 +23,10 @@ struct ExplainFlags {
 };
 
 constexpr std::pair<std::string_view, exec::PlanKind> kKinds[] = {
-    {"decode", exec::PlanKind::kBody},      {"prefill", exec::PlanKind::kBody},         {"mixed", exec::PlanKind::kBody},          {"head", exec::PlanKind::kHead},
-    {"draft", exec::PlanKind::kDraft},      {"next_draft", exec::PlanKind::kNextDraft}, {"draft_head", exec::PlanKind::kDraftHead}};
+    {"decode", exec::PlanKind::kBody},         {"prefill", exec::PlanKind::kBody},
+    {"mixed", exec::PlanKind::kBody},          {"head", exec::PlanKind::kHead},
+    {"draft", exec::PlanKind::kDraft},         {"next_draft", exec::PlanKind::kNextDraft},
+    {"draft_head", exec::PlanKind::kDraftHead}};
 
 int Fail(const Status& status) {
   fmt::print(stderr, "weft explain: {}\n", status.message());
@@ -55,9 +57,13 @@ int Explain(const ExplainFlags& f) {
   }
   const size_t colon = f.bucket.find(':');
   const std::string name = f.bucket.substr(0, colon);
-  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds), [&](const auto& k) { return k.first == name; });
+  const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                 [&](const auto& k) { return k.first == name; });
   if (colon == std::string::npos || kind == std::end(kKinds)) {
-    return Fail(Status::Invalid("--bucket '{}': decode:ROWS, prefill:TOKENS, mixed:TOKENS, head:ROWS, draft:TOKENS, next_draft:ROWS or draft_head:ROWS", f.bucket));
+    return Fail(
+        Status::Invalid("--bucket '{}': decode:ROWS, prefill:TOKENS, mixed:TOKENS, head:ROWS, "
+                        "draft:TOKENS, next_draft:ROWS or draft_head:ROWS",
+                        f.bucket));
   }
   auto rows = ParseSize(f.bucket.substr(colon + 1), "--bucket " + name + ":");
   if (!rows.ok()) return Fail(rows.status());
@@ -66,7 +72,8 @@ int Explain(const ExplainFlags& f) {
   auto config = ExecConfigOf(f.model, log.get());
   if (!config.ok()) return Fail(config.status());
   FitToModel(f.model, model->checkpoint->config(), &*config);
-  const bool of_drafts = name.find("draft") != std::string::npos || (f.coverage && models::HasDraftHead(*model->checkpoint));
+  const bool of_drafts = name.find("draft") != std::string::npos ||
+                         (f.coverage && models::HasDraftHead(*model->checkpoint));
   if (of_drafts) {
     config->draft_head = true;
     config->draft_tokens = std::max(config->draft_tokens, 1);
@@ -77,12 +84,16 @@ int Explain(const ExplainFlags& f) {
     fmt::print("{}", CoverageOf(**instance).Text());
     return 0;
   }
-  const bool by_tokens = kind->second == exec::PlanKind::kBody || kind->second == exec::PlanKind::kDraft;
-  const int64_t most = by_tokens ? config->tokens_max : std::min(config->seqs_max, config->tokens_max);
+  const bool by_tokens =
+      kind->second == exec::PlanKind::kBody || kind->second == exec::PlanKind::kDraft;
+  const int64_t most =
+      by_tokens ? config->tokens_max : std::min(config->seqs_max, config->tokens_max);
   if (*rows < 1 || *rows > most) {
-    return Fail(Status::Invalid("--bucket {}: 1 to {} ({} moves it)", f.bucket, most, by_tokens ? "--max-num-batched-tokens" : "--max-num-seqs"));
+    return Fail(Status::Invalid("--bucket {}: 1 to {} ({} moves it)", f.bucket, most,
+                                by_tokens ? "--max-num-batched-tokens" : "--max-num-seqs"));
   }
-  auto plan = exec::ExplainPlan(*model->checkpoint, *config, kind->second, static_cast<int32_t>(*rows));
+  auto plan =
+      exec::ExplainPlan(*model->checkpoint, *config, kind->second, static_cast<int32_t>(*rows));
   if (!plan.ok()) return Fail(plan.status());
   if (f.graph) fmt::print("{}", graph::Print(plan->graph));
   fmt::print("{}fingerprint {:016x}\n", plan::Print(*plan), plan->fingerprint);
@@ -94,11 +105,19 @@ int Explain(const ExplainFlags& f) {
 Command AddExplain(CLI::App& app) {
   auto flags = std::make_shared<ExplainFlags>();
   AddModelFlags(app, &flags->model);
-  app.add_option("--bucket", flags->bucket, "decode:4, prefill:512, mixed:100 or head:8; draft:8, next_draft:2 or draft_head:2 of a model with a draft head")->type_name("KIND:ROWS")->capture_default_str();
-  app.add_flag("--coverage", flags->coverage, "which kernels all plans together name, and where one for any CPU stands in and why");
+  app.add_option("--bucket", flags->bucket,
+                 "decode:4, prefill:512, mixed:100 or head:8; draft:8, next_draft:2 or "
+                 "draft_head:2 of a model with a draft head")
+      ->type_name("KIND:ROWS")
+      ->capture_default_str();
+  app.add_flag(
+      "--coverage", flags->coverage,
+      "which kernels all plans together name, and where one for any CPU stands in and why");
   app.add_flag("--graph", flags->graph, "print the graph too");
   app.add_flag("--ops", flags->ops, "print the table of ops (docs/ops.md) and nothing else");
-  app.add_flag("--schedules", flags->schedules, "print which communication schedules there are and what they work for; with --model also what each bucket gets");
+  app.add_flag("--schedules", flags->schedules,
+               "print which communication schedules there are and what they work for; with --model "
+               "also what each bucket gets");
   return [flags] { return Explain(*flags); };
 }
 

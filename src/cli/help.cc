@@ -36,8 +36,12 @@ class HelpFormatter final : public CLI::Formatter {
       name = a->get_name() + (name.empty() ? "" : " ") + name;
     }
     const bool commands = !app->get_subcommands([](const CLI::App*) { return true; }).empty();
-    const bool model = !app->get_options([](const CLI::Option* o) { return o->get_positional(); }).empty();
-    return fmt::format("\nusage: {}{}\n", name, commands ? " COMMAND [flags]" : model ? " [MODEL] [flags]" : " [flags]");
+    const bool model =
+        !app->get_options([](const CLI::Option* o) { return o->get_positional(); }).empty();
+    return fmt::format("\nusage: {}{}\n", name,
+                       commands ? " COMMAND [flags]"
+                       : model  ? " [MODEL] [flags]"
+                                : " [flags]");
   }
   // MODEL is the flag --model too and is told there.
   std::string make_positionals(const CLI::App*) const override { return ""; }
@@ -56,13 +60,15 @@ class HelpFormatter final : public CLI::Formatter {
     return fmt::format("{:<{}}{}\n", fits ? flag : flag + "\n" + std::string(kFlagColumn, ' '),
                        fits ? kFlagColumn : 0, Wrapped(text));
   }
-  std::string make_group(std::string group, bool, std::vector<const CLI::Option*> options) const override {
+  std::string make_group(std::string group, bool,
+                         std::vector<const CLI::Option*> options) const override {
     std::string out = "\n" + get_label(group) + ":\n";
     for (const CLI::Option* option : options) out += make_option(option, false);
     return out;
   }
   // Without the empty lines that CLI11 puts between groups on top of ours.
-  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
     std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
     for (size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
     return text;

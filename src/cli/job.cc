@@ -15,12 +15,15 @@ namespace weft::cli {
 namespace {
 
 // Processes that start late, and ends that wait for a last step.
-device::WaitSite Patient(const char* what) { return {.deadline_ns = SteadyNowNs() + 120 * kNsPerSecond, .what = what}; }
+device::WaitSite Patient(const char* what) {
+  return {.deadline_ns = SteadyNowNs() + 120 * kNsPerSecond, .what = what};
+}
 
 // Set by Open MPI, MPICH and whatever else starts processes by PMI or PMIx.
 bool StartedAsRank() {
   constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
-  return std::any_of(std::begin(kVariables), std::end(kVariables), [](const char* name) { return std::getenv(name) != nullptr; });
+  return std::any_of(std::begin(kVariables), std::end(kVariables),
+                     [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 }  // namespace
@@ -45,12 +48,14 @@ Result<Job> Job::Join(ModelFlags* flags, LogSink* log) {
   WEFT_ASSIGN_OR_RETURN(job.link_, comm::OpenMpiLink({}, Patient("start")));
 #else
   (void)log;
-  return Status::Unsupported("started as a rank of an MPI job, but this weft was built without MPI (cmake -DWEFT_MPI=ON)");
+  return Status::Unsupported(
+      "started as a rank of an MPI job, but this weft was built without MPI (cmake -DWEFT_MPI=ON)");
 #endif
   const int ranks = job.link_->ranks();
   if (ranks == 1) return job;
   if (flags->tensor_parallel_size == 1) flags->tensor_parallel_size = ranks;
-  if (job.link_->rank() == 0) log->Info("an MPI job of {} processes, each of which is one rank", ranks);
+  if (job.link_->rank() == 0)
+    log->Info("an MPI job of {} processes, each of which is one rank", ranks);
   return job;
 }
 
@@ -60,7 +65,8 @@ Status Job::Follow(const ModelFlags& flags, LogSink* log) {
   FitToModel(flags, model.checkpoint->config(), &config);
   config.link = link();
   WEFT_ASSIGN_OR_RETURN(const auto executor, MakeExecutor(model, std::move(config), log));
-  if (Status pinned = executor->PinCaller(); !pinned.ok()) log->Warning("rank {} is not pinned: {}", link_->rank(), pinned.message());
+  if (Status pinned = executor->PinCaller(); !pinned.ok())
+    log->Warning("rank {} is not pinned: {}", link_->rank(), pinned.message());
   return exec::FollowRankZero(*executor);
 }
 

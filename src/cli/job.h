@@ -1,5 +1,5 @@
-// The MPI job that this process may be a rank of. mpirun starts the same command line on every rank;
-// rank 0 does what it says, and the others compute with it until it ends.
+// The MPI job that this process may be a rank of. mpirun starts the same command line on every
+// rank; rank 0 does what it says, and the others compute with it until it ends.
 //
 //   Job job = Job::Join(...);  if (job.follows()) return job.Leave(job.Follow(flags, log));
 //   ... config.link = job.link() ... a command's work ... return job.Leave(exec::EndFollowers(*executor));
@@ -18,7 +18,8 @@ namespace weft::cli {
 // Whether this weft was built with -DWEFT_MPI=ON.
 bool HasMpi();
 
-// For a command that has no ranks in other processes. Errors: kUnsupported naming it, if started as one.
+// For a command that has no ranks in other processes. Errors: kUnsupported naming it, if started as
+// one.
 Status RefuseJob(std::string_view command);
 
 class Job {

@@ -24,7 +24,8 @@ std::string EnvironmentOr(const char* name, const std::string& otherwise) {
 }
 
 std::string HubCache() {
-  const std::string home = EnvironmentOr("HF_HOME", EnvironmentOr("HOME", "") + "/.cache/huggingface");
+  const std::string home =
+      EnvironmentOr("HF_HOME", EnvironmentOr("HOME", "") + "/.cache/huggingface");
   return EnvironmentOr("HF_HUB_CACHE", home + "/hub");
 }
 
@@ -53,13 +54,15 @@ text::GgufTokenizerFields FieldsOf(const io::Gguf& gguf) {
   f.model = text_of("tokenizer.ggml.model");
   f.pre = text_of("tokenizer.ggml.pre");
   f.chat_template = text_of("tokenizer.chat_template");
-  for (const auto& [key, list] : {std::pair{"tokenizer.ggml.tokens", &f.tokens}, {"tokenizer.ggml.merges", &f.merges}}) {
+  for (const auto& [key, list] :
+       {std::pair{"tokenizer.ggml.tokens", &f.tokens}, {"tokenizer.ggml.merges", &f.merges}}) {
     const io::GgufValue* v = gguf.Find(key);
     if (v == nullptr || v->AsStrings() == nullptr) continue;
     for (std::string_view s : *v->AsStrings()) list->emplace_back(s);
   }
   if (const io::GgufValue* v = gguf.Find("tokenizer.ggml.token_type")) {
-    for (int64_t t : v->AsInts().value_or(std::vector<int64_t>{})) f.types.push_back(static_cast<int32_t>(t));
+    for (int64_t t : v->AsInts().value_or(std::vector<int64_t>{}))
+      f.types.push_back(static_cast<int32_t>(t));
   }
   f.bos = int_of("tokenizer.ggml.bos_token_id");
   f.eos = int_of("tokenizer.ggml.eos_token_id");
@@ -72,7 +75,8 @@ text::GgufTokenizerFields FieldsOf(const io::Gguf& gguf) {
   return f;
 }
 
-Status LoadText(const ModelFlags& flags, const std::string& path, const io::Gguf* gguf, LoadedModel* model, LogSink* log) {
+Status LoadText(const ModelFlags& flags, const std::string& path, const io::Gguf* gguf,
+                LoadedModel* model, LogSink* log) {
   text::TokenizerSpec spec;
   if (gguf != nullptr) {
     WEFT_ASSIGN_OR_RETURN(spec, text::SpecFromGguf(FieldsOf(*gguf)));
@@ -83,7 +87,8 @@ Status LoadText(const ModelFlags& flags, const std::string& path, const io::Gguf
       log->Warning("{}: no tokenizer.json; only token ids can go in and out", path);
       return Status::Ok();
     }
-    const std::string config = ReadFileOr(dir / "tokenizer_config.json"), jinja = ReadFileOr(dir / "chat_template.jinja");
+    const std::string config = ReadFileOr(dir / "tokenizer_config.json"),
+                      jinja = ReadFileOr(dir / "chat_template.jinja");
     auto read = text::SpecFromTokenizerJson({json, config, jinja});
     if (!read.ok()) return read.status().In(path);
     spec = std::move(read).value();
@@ -91,7 +96,8 @@ Status LoadText(const ModelFlags& flags, const std::string& path, const io::Gguf
   std::string source = spec.chat_template;
   if (!flags.chat_template.empty()) {
     source = ReadFileOr(flags.chat_template);
-    if (source.empty()) return Status::Invalid("--chat-template {}: cannot be read or is empty", flags.chat_template);
+    if (source.empty())
+      return Status::Invalid("--chat-template {}: cannot be read or is empty", flags.chat_template);
   }
   auto tokenizer = text::Tokenizer::Create(std::move(spec));
   if (!tokenizer.ok()) return tokenizer.status().In(path);
@@ -106,12 +112,15 @@ Status LoadText(const ModelFlags& flags, const std::string& path, const io::Gguf
 
 class SpdLog final : public LogSink {
  public:
-  SpdLog(const char* pattern, bool quiet) : logger_(std::make_shared<spdlog::logger>("weft", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())) {
+  SpdLog(const char* pattern, bool quiet)
+      : logger_(std::make_shared<spdlog::logger>(
+            "weft", std::make_shared<spdlog::sinks::stderr_color_sink_mt>())) {
     logger_->set_pattern(pattern);
     logger_->set_level(quiet ? spdlog::level::warn : spdlog::level::info);
   }
   void Write(LogLevel level, std::string_view line) override {
-    constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err};
+    constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                     spdlog::level::warn, spdlog::level::err};
     logger_->log(kLevels[static_cast<int>(level)], "{}", line);
   }
 
@@ -122,32 +131,41 @@ class SpdLog final : public LogSink {
 }  // namespace
 
 Result<LoadedModel> LoadModel(const ModelFlags& flags, LogSink* log) {
-  if (flags.model.empty()) return Status::Invalid("--model is empty; give a directory with config.json, a .gguf file, or a name in the Hugging Face cache");
+  if (flags.model.empty())
+    return Status::Invalid(
+        "--model is empty; give a directory with config.json, a .gguf file, or a name in the "
+        "Hugging Face cache");
   LoadedModel model;
   model.name = flags.model;
-  WEFT_ASSIGN_OR_RETURN(const std::string path, io::LocateModel(flags.model, HubCache(), flags.revision));
+  WEFT_ASSIGN_OR_RETURN(const std::string path,
+                        io::LocateModel(flags.model, HubCache(), flags.revision));
   WEFT_ASSIGN_OR_RETURN(model.checkpoint, io::Checkpoint::Open(path));
   for (const std::string& note : model.checkpoint->config().notes) log->Info("{}", note);
   if (flags.tokenizer.empty()) {
     WEFT_RETURN_IF_ERROR(LoadText(flags, path, model.checkpoint->gguf(), &model, log));
   } else {
-    WEFT_ASSIGN_OR_RETURN(const std::string other, io::LocateModel(flags.tokenizer, HubCache(), flags.revision));
+    WEFT_ASSIGN_OR_RETURN(const std::string other,
+                          io::LocateModel(flags.tokenizer, HubCache(), flags.revision));
     std::unique_ptr<io::Checkpoint> text_files;
     if (other.ends_with(".gguf")) {
       WEFT_ASSIGN_OR_RETURN(text_files, io::Checkpoint::Open(other));
     }
-    WEFT_RETURN_IF_ERROR(LoadText(flags, other, text_files == nullptr ? nullptr : text_files->gguf(), &model, log));
+    WEFT_RETURN_IF_ERROR(
+        LoadText(flags, other, text_files == nullptr ? nullptr : text_files->gguf(), &model, log));
   }
-  for (int64_t id : model.checkpoint->config().eos_ids) model.eos_ids.push_back(static_cast<int32_t>(id));
+  for (int64_t id : model.checkpoint->config().eos_ids)
+    model.eos_ids.push_back(static_cast<int32_t>(id));
   if (model.tokenizer != nullptr) {
     for (const auto& id : {model.tokenizer->eos(), model.tokenizer->eot()}) {
-      if (id && std::find(model.eos_ids.begin(), model.eos_ids.end(), *id) == model.eos_ids.end()) model.eos_ids.push_back(*id);
+      if (id && std::find(model.eos_ids.begin(), model.eos_ids.end(), *id) == model.eos_ids.end())
+        model.eos_ids.push_back(*id);
     }
   }
   return model;
 }
 
-Result<std::unique_ptr<plan::Executor>> MakeExecutor(const LoadedModel& model, exec::ExecConfig config, LogSink* log) {
+Result<std::unique_ptr<plan::Executor>> MakeExecutor(const LoadedModel& model,
+                                                     exec::ExecConfig config, LogSink* log) {
   if (kernels::DetectIsa() == kernels::Isa::kPortable) {
     return Status::Unsupported("this CPU is below x86-64-v3 (AVX2 and FMA), which weft needs");
   }
@@ -157,7 +175,8 @@ Result<std::unique_ptr<plan::Executor>> MakeExecutor(const LoadedModel& model, e
       const int percent = total == 0 ? 100 : static_cast<int>(done * 100 / total);
       if (percent == last) return;
       last = percent;
-      std::fprintf(stderr, "\rloading %s  %3d %%%s", device::FormatBytes(total).c_str(), percent, done >= total ? "\r\033[K" : "");
+      std::fprintf(stderr, "\rloading %s  %3d %%%s", device::FormatBytes(total).c_str(), percent,
+                   done >= total ? "\r\033[K" : "");
       std::fflush(stderr);
     };
   }
@@ -165,7 +184,9 @@ Result<std::unique_ptr<plan::Executor>> MakeExecutor(const LoadedModel& model, e
                           : exec::CreateRankExecutor(*model.checkpoint, std::move(config), log);
 }
 
-std::unique_ptr<LogSink> MakeLog(bool quiet) { return std::make_unique<SpdLog>("%H:%M:%S.%e %^%l%$ %v", quiet); }
+std::unique_ptr<LogSink> MakeLog(bool quiet) {
+  return std::make_unique<SpdLog>("%H:%M:%S.%e %^%l%$ %v", quiet);
+}
 
 std::unique_ptr<LogSink> MakePlainLog() { return std::make_unique<SpdLog>("%v", false); }
 

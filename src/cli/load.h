@@ -16,8 +16,8 @@ namespace weft::cli {
 struct LoadedModel {
   std::string name;  // as the user wrote it
   std::unique_ptr<io::Checkpoint> checkpoint;
-  std::unique_ptr<text::Tokenizer> tokenizer;               // null: the files have none
-  std::unique_ptr<text::ChatTemplate> chat_template;        // null: likewise
+  std::unique_ptr<text::Tokenizer> tokenizer;         // null: the files have none
+  std::unique_ptr<text::ChatTemplate> chat_template;  // null: likewise
   std::vector<int32_t> eos_ids;
 };
 
@@ -25,7 +25,8 @@ struct LoadedModel {
 Result<LoadedModel> LoadModel(const ModelFlags& flags, LogSink* log);
 
 // Packs weights and compiles plans, with a progress line on a terminal.
-Result<std::unique_ptr<plan::Executor>> MakeExecutor(const LoadedModel& model, exec::ExecConfig config, LogSink* log);
+Result<std::unique_ptr<plan::Executor>> MakeExecutor(const LoadedModel& model,
+                                                     exec::ExecConfig config, LogSink* log);
 
 // Log lines on standard error, through spdlog; quiet: warnings and errors only.
 std::unique_ptr<LogSink> MakeLog(bool quiet);

@@ -11,7 +11,10 @@
 
 int main(int argc, char** argv) {
   using namespace weft;
-  CLI::App app("weft runs large language models that are split over ranks, with one answer whatever the split.", "weft");
+  CLI::App app(
+      "weft runs large language models that are split over ranks, with one answer whatever the "
+      "split.",
+      "weft");
   app.set_version_flag("--version", cli::VersionLine(), "print the version and what this CPU runs");
   app.set_help_flag("-h,--help", "print this");
   app.formatter(cli::MakeHelpFormatter());  // before the commands, which inherit it
@@ -21,10 +24,11 @@ int main(int argc, char** argv) {
     const char* summary;
     cli::Command (*add)(CLI::App&);
   };
-  constexpr Entry kCommands[] = {{"run", "answer one prompt, or chat on a terminal", cli::AddRun},
-                                 {"serve", "OpenAI's API over HTTP", cli::AddServe},
-                                 {"explain", "the plan that a bucket runs, step by step", cli::AddExplain},
-                                 {"bench", "measure: latency of a model, limits of this machine", cli::AddBench}};
+  constexpr Entry kCommands[] = {
+      {"run", "answer one prompt, or chat on a terminal", cli::AddRun},
+      {"serve", "OpenAI's API over HTTP", cli::AddServe},
+      {"explain", "the plan that a bucket runs, step by step", cli::AddExplain},
+      {"bench", "measure: latency of a model, limits of this machine", cli::AddBench}};
   std::vector<std::pair<CLI::App*, cli::Command>> commands;
   for (const Entry& entry : kCommands) {
     CLI::App* sub = app.add_subcommand(entry.name, entry.summary);

@@ -3,7 +3,9 @@
 namespace weft::cli {
 namespace {
 
-void ChainSteps(exec::ExecConfig& config, bool on) { config.each_rows_max = on ? exec::ExecConfig{}.each_rows_max : 0; }
+void ChainSteps(exec::ExecConfig& config, bool on) {
+  config.each_rows_max = on ? exec::ExecConfig{}.each_rows_max : 0;
+}
 void InterleaveLanes(exec::ExecConfig& config, bool on) { config.compile.interleave = on; }
 void PostExchanges(exec::ExecConfig& config, bool on) { config.compile.post_exchanges = on; }
 void PrefetchWeights(exec::ExecConfig& config, bool on) { config.compile.prefetch_weights = on; }

@@ -1,4 +1,5 @@
-// Switches of a plan that are no pass of its graph: `--opt` and `weft bench waterfall` know them by these names.
+// Switches of a plan that are no pass of its graph: `--opt` and `weft bench waterfall` know them by
+// these names.
 #pragma once
 
 #include <span>

@@ -17,7 +17,8 @@
 namespace weft::cli {
 namespace {
 
-Status WriteTrace(const exec::StepTrace& trace, const plan::Executor& executor, const std::string& model, TraceFile* file, LogSink* log) {
+Status WriteTrace(const exec::StepTrace& trace, const plan::Executor& executor,
+                  const std::string& model, TraceFile* file, LogSink* log) {
   file->Add(trace, exec::InstanceOf(executor).workers_per_rank());
   Json about;
   about.Set("model", model);
@@ -25,8 +26,10 @@ Status WriteTrace(const exec::StepTrace& trace, const plan::Executor& executor, 
   WEFT_RETURN_IF_ERROR(file->Close(about));
   log->Info("{} events in {}, which ui.perfetto.dev opens", file->events(), file->path());
   if (trace.dropped() > 0) {
-    log->Warning("--trace {}: it ends early; {} more events found no room behind the first {} of each worker (--trace-events)", file->path(),
-                 trace.dropped(), trace.capacity());
+    log->Warning(
+        "--trace {}: it ends early; {} more events found no room behind the first {} of each "
+        "worker (--trace-events)",
+        file->path(), trace.dropped(), trace.capacity());
   }
   return Status::Ok();
 }
@@ -44,14 +47,16 @@ Status Answer(const RunFlags& f, comm::Link* link, LogSink* log) {
   WEFT_ASSIGN_OR_RETURN(const auto executor, MakeExecutor(model, std::move(exec_config), log));
   WEFT_RETURN_IF_ERROR(executor->PinCaller());
   WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, model.eos_ids));
-  WEFT_ASSIGN_OR_RETURN(const auto engine, engine::Engine::Create(std::move(engine_config), executor.get(), &clock, log));
+  WEFT_ASSIGN_OR_RETURN(const auto engine, engine::Engine::Create(std::move(engine_config),
+                                                                  executor.get(), &clock, log));
   Session session(f, model, executor.get(), engine.get());
   if (trace_file == nullptr) {
     WEFT_RETURN_IF_ERROR(f.chats() ? session.Chat() : session.Once());
     return exec::EndFollowers(*executor);
   }
   const exec::ModelInstance& instance = exec::InstanceOf(*executor);
-  exec::StepTrace trace(instance.config().ranks * instance.workers_per_rank(), static_cast<size_t>(f.trace_events.value_or(kTraceEvents)));
+  exec::StepTrace trace(instance.config().ranks * instance.workers_per_rank(),
+                        static_cast<size_t>(f.trace_events.value_or(kTraceEvents)));
   exec::SetTrace(*executor, &trace);
   const Status status = f.chats() ? session.Chat() : session.Once();
   exec::SetTrace(*executor, nullptr);
@@ -66,9 +71,12 @@ Status Run(RunFlags& f) {
   WEFT_RETURN_IF_ERROR(CheckRunFlags(f, isatty(STDIN_FILENO) != 0));
   // A person at a terminal sees what is loaded; scripts see warnings alone.
   const bool told = isatty(STDERR_FILENO) != 0 && !f.json;
-  const std::unique_ptr<LogSink> log = f.verbose ? MakeLog(false) : told ? MakePlainLog() : MakeLog(true);
+  const std::unique_ptr<LogSink> log = f.verbose ? MakeLog(false)
+                                       : told    ? MakePlainLog()
+                                                 : MakeLog(true);
   WEFT_ASSIGN_OR_RETURN(Job job, Job::Join(&f.model, log.get()));
-  return job.Leave(job.follows() ? job.Follow(f.model, log.get()) : Answer(f, job.link(), log.get()));
+  return job.Leave(job.follows() ? job.Follow(f.model, log.get())
+                                 : Answer(f, job.link(), log.get()));
 }
 
 }  // namespace
@@ -79,7 +87,8 @@ Command AddRun(CLI::App& app) {
   AddRunFlags(app, flags.get());
   AddModelFlags(app, &flags->model);
   AddEngineFlags(app, &flags->model);
-  app.footer("weft run --model M --prompt 'Hello'     weft run --model M -tp 2 --prompt 'Hello' --json");
+  app.footer(
+      "weft run --model M --prompt 'Hello'     weft run --model M -tp 2 --prompt 'Hello' --json");
   return [flags] {
     const Status status = Run(*flags);
     if (!status.ok()) fmt::print(stderr, "weft run: {}\n", status.message());

@@ -45,7 +45,9 @@ void AddRunFlags(CLI::App& app, RunFlags* flags);
 Status CheckRunFlags(const RunFlags& flags, bool terminal);
 // --prompt-ids. Errors: kInvalid naming the id.
 Result<std::vector<int32_t>> ParseIds(const std::string& text);
-// For a prompt of that many tokens. Errors: kInvalid if a --max-tokens that was asked for has no room.
-Result<engine::SamplingParams> SamplingOf(const RunFlags& flags, size_t prompt_tokens, int32_t max_model_len);
+// For a prompt of that many tokens. Errors: kInvalid if a --max-tokens that was asked for has no
+// room.
+Result<engine::SamplingParams> SamplingOf(const RunFlags& flags, size_t prompt_tokens,
+                                          int32_t max_model_len);
 
 }  // namespace weft::cli

@@ -105,21 +105,13 @@ double FormulaBytes(const LayerShape& layer, Schedule schedule, int ranks, int o
                sunk_gathers = gather(h, layer.qkv_in) + gather(h, layer.gate_in);
   double row = 0;
   switch (schedule) {
-    case Schedule::kPlain:
-      row = whole_o + whole_down;
-      break;
-    case Schedule::kSp:
-      row = scatter(layer.heads_leaves, t) + scattered_down + bf16_gathers;
-      break;
+    case Schedule::kPlain: row = whole_o + whole_down; break;
+    case Schedule::kSp: row = scatter(layer.heads_leaves, t) + scattered_down + bf16_gathers; break;
     case Schedule::kFc1:
       row = scatter(layer.heads_leaves, t) + scattered_down + sunk_gathers;
       break;
-    case Schedule::kFc2:
-      row = regrouped_o + gather(h, rounded) + whole_down;
-      break;
-    case Schedule::kFc1Fc2:
-      row = regrouped_o + scattered_down + sunk_gathers;
-      break;
+    case Schedule::kFc2: row = regrouped_o + gather(h, rounded) + whole_down; break;
+    case Schedule::kFc1Fc2: row = regrouped_o + scattered_down + sunk_gathers; break;
     case Schedule::kGather:
       row = gather(static_cast<double>(layer.heads), layer.o_in) +
             gather(static_cast<double>(layer.ffn), layer.down_in) + bf16_gathers;

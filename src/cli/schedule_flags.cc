@@ -42,7 +42,8 @@ class Chooser {
     WishFusion(passes);
     const bool upstream_dp = upstream_.shared_expert_dp && upstream_.shared_expert_dp->value;
     choice_.whole_shared_expert = flags_.enable_shared_expert_dp || upstream_dp;
-    if (upstream_.overlap_shared_expert) choice_.interleave = upstream_.overlap_shared_expert->value;
+    if (upstream_.overlap_shared_expert)
+      choice_.interleave = upstream_.overlap_shared_expert->value;
     if (upstream_.prefetch_weights) choice_.prefetch_weights = upstream_.prefetch_weights->value;
     return std::move(choice_);
   }
@@ -63,7 +64,8 @@ class Chooser {
   Schedule Upstream(std::vector<std::string>* by) const {
     const bool asked = upstream_.flashcomm1 && upstream_.flashcomm1->value;
     // Upstream's shared-expert DP turns FlashComm1 on: on own rows alone it spares something.
-    const bool dp = upstream_.shared_expert_dp && upstream_.shared_expert_dp->value, fc1 = asked || dp;
+    const bool dp = upstream_.shared_expert_dp && upstream_.shared_expert_dp->value,
+               fc1 = asked || dp;
     const bool fc2 =
         upstream_.flashcomm2_parallel_size && upstream_.flashcomm2_parallel_size->value > 0;
     const bool sp = upstream_.sequence_parallel && upstream_.sequence_parallel->value;
@@ -307,7 +309,8 @@ void AddScheduleFlags(CLI::App& app, ScheduleFlags* f) {
        "--compilation-config.pass_config.enable_sp true");
   json("--additional-config", &f->upstream.additional_config,
        "vllm-ascend's; enable_flashcomm1, enable_flashcomm2_parallel_size, layer_sharding, "
-       "enable_shared_expert_dp and enable_matmul_allreduce count [VLLM_ASCEND_ENABLE_FLASHCOMM1, ...]");
+       "enable_shared_expert_dp and enable_matmul_allreduce count [VLLM_ASCEND_ENABLE_FLASHCOMM1, "
+       "...]");
   json("--kv-transfer-config", &f->upstream.kv_transfer_config,
        "vLLM's; only kv_role counts, for FlashComm2's rules");
   app.add_flag("--enable-shared-expert-dp", f->enable_shared_expert_dp,

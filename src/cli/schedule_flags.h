@@ -45,9 +45,10 @@ struct ScheduleChoice {
       thresholds;  // those that were named; SetThresholds() fits the rest to a model
   std::map<std::string, graph::Switch, std::less<>>
       switches;  // of passes that upstream's words wish for
-  std::optional<bool> interleave;  // multistream_overlap_shared_expert: lanes, as --opt interleave_lanes
+  std::optional<bool>
+      interleave;  // multistream_overlap_shared_expert: lanes, as --opt interleave_lanes
   std::optional<bool> prefetch_weights;  // weight_prefetch_config: as --opt prefetch_weights
-  bool whole_shared_expert = false;  // on every rank
+  bool whole_shared_expert = false;      // on every rank
   std::vector<Notice> notices;
 };
 

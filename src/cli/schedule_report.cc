@@ -8,7 +8,9 @@ namespace weft::cli {
 namespace {
 
 // "fc2 otp=1" is a form of fc2.
-bool Runs(const ScheduleRow& row) { return row.taken == row.schedule.substr(0, row.schedule.find(' ')); }
+bool Runs(const ScheduleRow& row) {
+  return row.taken == row.schedule.substr(0, row.schedule.find(' '));
+}
 
 Json ToJson(const ScheduleTask& task, const ScheduleRow& row) {
   const auto list = [](const std::vector<double>& ns) {
@@ -65,17 +67,21 @@ std::string WinnerOf(const std::vector<ScheduleRow>& rows) {
 }
 
 void Print(const ScheduleTask& task, const std::vector<ScheduleRow>& rows) {
-  fmt::print("\n{:<14} {:>11} {:>11} {:>8} {:>11} {:>10} {:>11} {:>10} {:>10}  {}\n", task.name, "B/row/layer", "formula",
-             "counted", "exchange us", "wait us", "compute us", "median ms", "tokens/s", "time / plain");
+  fmt::print("\n{:<14} {:>11} {:>11} {:>8} {:>11} {:>10} {:>11} {:>10} {:>10}  {}\n", task.name,
+             "B/row/layer", "formula", "counted", "exchange us", "wait us", "compute us",
+             "median ms", "tokens/s", "time / plain");
   for (const ScheduleRow& row : rows) {
     const double median = QuantileOf(row.ns, 0.5);
     const auto per_row = [&](double bytes) { return fmt::format("{:.1f}", bytes / task.rows); };
-    fmt::print("{:<14} {:>11} {:>11} {:>8} {:>11.1f} {:>10.1f} {:>11.1f} {:>10.3f} {:>10.1f}  {:.3f} ({:.3f} to {:.3f}){}{}\n",
-               row.schedule, row.layer_planned > 0 ? per_row(static_cast<double>(row.layer_planned)) : "-",
-               row.layer_formula ? per_row(*row.layer_formula) : "-",
-               row.counted == row.planned ? "=" : fmt::format("-{} B", row.planned - row.counted), row.exchange_us, row.wait_us,
-               row.compute_us, median / 1e6, task.rows * 1e9 / median, TimeOverPlain(row, 0.5), TimeOverPlain(row, 0.25),
-               TimeOverPlain(row, 0.75), Runs(row) ? "" : "  runs " + row.taken, row.note.empty() ? "" : ": " + row.note);
+    fmt::print(
+        "{:<14} {:>11} {:>11} {:>8} {:>11.1f} {:>10.1f} {:>11.1f} {:>10.3f} {:>10.1f}  {:.3f} "
+        "({:.3f} to {:.3f}){}{}\n",
+        row.schedule, row.layer_planned > 0 ? per_row(static_cast<double>(row.layer_planned)) : "-",
+        row.layer_formula ? per_row(*row.layer_formula) : "-",
+        row.counted == row.planned ? "=" : fmt::format("-{} B", row.planned - row.counted),
+        row.exchange_us, row.wait_us, row.compute_us, median / 1e6, task.rows * 1e9 / median,
+        TimeOverPlain(row, 0.5), TimeOverPlain(row, 0.25), TimeOverPlain(row, 0.75),
+        Runs(row) ? "" : "  runs " + row.taken, row.note.empty() ? "" : ": " + row.note);
   }
   fmt::print("{:<14} {}\n", "winner", WinnerOf(rows));
 }

@@ -110,16 +110,11 @@ std::string Columns(const std::vector<std::vector<std::string>>& rows) {
 
 std::string_view NameOf(Here here) {
   switch (here) {
-    case kYes:
-      return "yes";
-    case kMore:
-      return "yes +";
-    case kLaw:
-      return "law";
-    case kNotice:
-      return "notice";
-    case kError:
-      return "error";
+    case kYes: return "yes";
+    case kMore: return "yes +";
+    case kLaw: return "law";
+    case kNotice: return "notice";
+    case kError: return "error";
   }
   return "unknown";
 }

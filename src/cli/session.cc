@@ -29,19 +29,25 @@ void Show(std::string_view piece) {
 }  // namespace
 
 size_t Answer::tokens() const {
-  return static_cast<size_t>(std::count_if(events.begin(), events.end(), [](const auto& e) { return e.id >= 0; }));
+  return static_cast<size_t>(
+      std::count_if(events.begin(), events.end(), [](const auto& e) { return e.id >= 0; }));
 }
 
-Result<std::vector<int32_t>> Session::PromptIds(const Json& messages, const std::string& text) const {
-  if (model_.tokenizer == nullptr) return Status::Invalid("{} has no tokenizer; give --prompt-ids or --tokenizer", model_.name);
+Result<std::vector<int32_t>> Session::PromptIds(const Json& messages,
+                                                const std::string& text) const {
+  if (model_.tokenizer == nullptr)
+    return Status::Invalid("{} has no tokenizer; give --prompt-ids or --tokenizer", model_.name);
   if (flags_.raw || model_.chat_template == nullptr) {
-    if (!flags_.system.empty()) return Status::Invalid("--system: {} has no chat template; --chat-template gives one", model_.name);
+    if (!flags_.system.empty())
+      return Status::Invalid("--system: {} has no chat template; --chat-template gives one",
+                             model_.name);
     return model_.tokenizer->Encode(text, {.add_special_tokens = true});
   }
   Json context;
   context.Set("messages", messages);
   context.Set("add_generation_prompt", true);
-  for (const auto& [name, id] : {std::pair{"bos_token", model_.tokenizer->bos()}, {"eos_token", model_.tokenizer->eos()}}) {
+  for (const auto& [name, id] :
+       {std::pair{"bos_token", model_.tokenizer->bos()}, {"eos_token", model_.tokenizer->eos()}}) {
     if (id) context.Set(name, std::string(model_.tokenizer->TokenBytes(*id)));
   }
   text::RenderOptions options;
@@ -52,11 +58,13 @@ Result<std::vector<int32_t>> Session::PromptIds(const Json& messages, const std:
   return model_.tokenizer->Encode(rendered);
 }
 
-Result<Answer> Session::Ask(std::vector<int32_t> prompt, const std::function<void(std::string_view)>& show) {
+Result<Answer> Session::Ask(std::vector<int32_t> prompt,
+                            const std::function<void(std::string_view)>& show) {
   Answer answer;
   auto request = std::make_unique<engine::Request>();
   request->id = fmt::format("run-{}", ++asked_);
-  WEFT_ASSIGN_OR_RETURN(request->sampling, SamplingOf(flags_, prompt.size(), engine_->config().max_model_len));
+  WEFT_ASSIGN_OR_RETURN(request->sampling,
+                        SamplingOf(flags_, prompt.size(), engine_->config().max_model_len));
   request->prompt = std::move(prompt);
   request->hash_logits = flags_.json;
   std::unique_ptr<serve::TextStream> stream;
@@ -66,7 +74,8 @@ Result<Answer> Session::Ask(std::vector<int32_t> prompt, const std::function<voi
     options.min_tokens = request->sampling.min_tokens;
     stream = std::make_unique<serve::TextStream>(*model_.tokenizer, options);
   } else if (!flags_.stop.empty()) {
-    return Status::Invalid("--stop: {} has no tokenizer, so there is no text to find it in", model_.name);
+    return Status::Invalid("--stop: {} has no tokenizer, so there is no text to find it in",
+                           model_.name);
   }
   const std::string id = request->id;
   bool done = false;
@@ -86,7 +95,8 @@ Result<Answer> Session::Ask(std::vector<int32_t> prompt, const std::function<voi
     }
     if (event.finish != engine::FinishReason::kNone) {
       done = true;
-      if (answer.finish == engine::FinishReason::kNone) answer.finish = event.finish, answer.error = event.error;
+      if (answer.finish == engine::FinishReason::kNone)
+        answer.finish = event.finish, answer.error = event.error;
     }
     answer.events.push_back(std::move(event));
   };
@@ -111,7 +121,9 @@ Status Session::Once() {
   const auto show = flags_.json ? std::function<void(std::string_view)>() : Show;
   WEFT_ASSIGN_OR_RETURN(const Answer answer, Ask(std::move(prompt), show));
   if (flags_.json) {
-    fmt::print("{}\n", DumpJson(AnswerJson(model_, *executor_, prompt_tokens, answer, engine_->Metrics()), {.indent = 2}));
+    fmt::print("{}\n",
+               DumpJson(AnswerJson(model_, *executor_, prompt_tokens, answer, engine_->Metrics()),
+                        {.indent = 2}));
     return Status::Ok();
   }
   if (model_.tokenizer == nullptr) {
@@ -163,22 +175,29 @@ Status Session::Chat() {
 
 void Session::PrintSpeed(size_t prompt_tokens, const Answer& a) const {
   const size_t tokens = a.tokens();
-  const double first = static_cast<double>(a.first_ns - a.start_ns) / 1e9, rest = static_cast<double>(a.end_ns - a.first_ns) / 1e9;
-  fmt::print(stderr, "[{} prompt tokens, first token after {:.0f} ms; {} token{}{}; {}]\n", prompt_tokens, first * 1e3, tokens,
-             tokens == 1 ? "" : "s", tokens > 1 && rest > 0 ? fmt::format(", {:.1f} tokens/s", static_cast<double>(tokens - 1) / rest) : "",
+  const double first = static_cast<double>(a.first_ns - a.start_ns) / 1e9,
+               rest = static_cast<double>(a.end_ns - a.first_ns) / 1e9;
+  fmt::print(stderr, "[{} prompt tokens, first token after {:.0f} ms; {} token{}{}; {}]\n",
+             prompt_tokens, first * 1e3, tokens, tokens == 1 ? "" : "s",
+             tokens > 1 && rest > 0
+                 ? fmt::format(", {:.1f} tokens/s", static_cast<double>(tokens - 1) / rest)
+                 : "",
              NameOf(a.finish));
 }
 
 void Session::PrintLogprobs(const Answer& a) const {
   const auto name = [this](int32_t id) {
     if (model_.tokenizer == nullptr) return fmt::format("{}", id);
-    return DumpJson(Json(model_.tokenizer->Decode(std::vector<int32_t>{id}, {.skip_special_tokens = false})));
+    return DumpJson(
+        Json(model_.tokenizer->Decode(std::vector<int32_t>{id}, {.skip_special_tokens = false})));
   };
   for (const engine::TokenEvent& e : a.events) {
     if (!e.logprob) continue;
     std::string others;
-    for (const engine::TokenLogprob& t : e.top) others += fmt::format("  {} {:.4f}", name(t.id), t.logprob);
-    fmt::print("{:<20} {:>9.4f}  rank {:<5}{}\n", name(e.logprob->id), e.logprob->logprob, e.logprob->rank, others);
+    for (const engine::TokenLogprob& t : e.top)
+      others += fmt::format("  {} {:.4f}", name(t.id), t.logprob);
+    fmt::print("{:<20} {:>9.4f}  rank {:<5}{}\n", name(e.logprob->id), e.logprob->logprob,
+               e.logprob->rank, others);
   }
   std::fflush(stdout);
 }

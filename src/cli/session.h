@@ -1,5 +1,5 @@
-// One person's talk with a model: prompts in, answers out, all in the caller's thread, which is also
-// the engine's.
+// One person's talk with a model: prompts in, answers out, all in the caller's thread, which is
+// also the engine's.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ struct Answer {
 class Session {
  public:
   // `flags` and `engine` outlive the session; `executor` is the engine's.
-  Session(const RunFlags& flags, const LoadedModel& model, plan::Executor* executor, engine::Engine* engine)
+  Session(const RunFlags& flags, const LoadedModel& model, plan::Executor* executor,
+          engine::Engine* engine)
       : flags_(flags), model_(model), executor_(executor), engine_(engine) {}
 
   // One prompt; text, or JSON, on standard output.
@@ -41,7 +42,8 @@ class Session {
  private:
   Result<std::vector<int32_t>> PromptIds(const Json& messages, const std::string& text) const;
   // show: called with each piece of settled text.
-  Result<Answer> Ask(std::vector<int32_t> prompt, const std::function<void(std::string_view)>& show);
+  Result<Answer> Ask(std::vector<int32_t> prompt,
+                     const std::function<void(std::string_view)>& show);
   void PrintSpeed(size_t prompt_tokens, const Answer& answer) const;
   void PrintLogprobs(const Answer& answer) const;
 

@@ -16,7 +16,8 @@ class App;
 namespace weft::cli {
 
 struct SpeculationFlags {
-  std::vector<std::string> config;    // --speculative-config, each a JSON object; the later goes over the earlier
+  std::vector<std::string>
+      config;  // --speculative-config, each a JSON object; the later goes over the earlier
   std::optional<std::string> method;  // --spec-method, over the object's key; likewise the next
   std::optional<int> tokens;          // --spec-tokens
 };
@@ -28,7 +29,8 @@ struct SpeculationChoice {
   std::vector<Notice> notices;
 };
 
-// Errors: kInvalid naming the key, its value and what it takes; kUnsupported for a method of vLLM's that weft has not.
+// Errors: kInvalid naming the key, its value and what it takes; kUnsupported for a method of vLLM's
+// that weft has not.
 Result<SpeculationChoice> ChooseSpeculation(const SpeculationFlags& flags);
 
 }  // namespace weft::cli

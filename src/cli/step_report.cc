@@ -26,17 +26,21 @@ Work WorkOf(const plan::Plan& plan, const plan::Step& step, const StepShape& sha
   Work work;
   work.bytes = static_cast<double>(step.cost.weight_bytes);
   if (node.op == Op::kExpertMatmul) {
-    // The plan counts the most experts that tokens can go to; a router that has no favourites meets fewer.
+    // The plan counts the most experts that tokens can go to; a router that has no favourites meets
+    // fewer.
     const double per_token = static_cast<double>(g.value(node.in[0]).dims[0].n);
     work.bytes = 0;
     for (graph::ValueId id : OperandsOf(node).weights) {
       const graph::Value& w = g.value(id);
-      const double experts = static_cast<double>(w.dims[0].n), met = experts * (1 - std::pow(1 - per_token / experts, static_cast<double>(rows)));
+      const double experts = static_cast<double>(w.dims[0].n),
+                   met =
+                       experts * (1 - std::pow(1 - per_token / experts, static_cast<double>(rows)));
       work.bytes += met * static_cast<double>(BytesOf(w.dtype, w.dims[1].n * w.dims[2].n));
     }
   }
   if (node.op == Op::kMatmul || node.op == Op::kExpertMatmul || IsFused(node.op)) {
-    const graph::MatmulOperands operands = OperandsOf(IsFused(node.op) ? ChainOf(node).matmul : node);
+    const graph::MatmulOperands operands =
+        OperandsOf(IsFused(node.op) ? ChainOf(node).matmul : node);
     const double operations = static_cast<double>(step.cost.row_flops * rows);
     if (g.value(operands.x).int8_rows) {
       work.int8 = operations;
@@ -54,8 +58,10 @@ Work WorkOf(const plan::Plan& plan, const plan::Step& step, const StepShape& sha
     const double last = shape.position + shape.rows;
     // Row i of a sequence sees position + i + 1 keys.
     const double keys = shape.rows * (shape.position + (shape.rows + 1) / 2.0);
-    work.bytes = 2.0 * static_cast<double>(kv_width * FactsOf(dtype).block_bytes) * last * shape.sequences;
-    (dtype == DType::kF32 ? work.fp32 : work.bf16) = 4.0 * static_cast<double>(q_width) * keys * shape.sequences;
+    work.bytes =
+        2.0 * static_cast<double>(kv_width * FactsOf(dtype).block_bytes) * last * shape.sequences;
+    (dtype == DType::kF32 ? work.fp32 : work.bf16) =
+        4.0 * static_cast<double>(q_width) * keys * shape.sequences;
   }
   return work;
 }
@@ -77,12 +83,14 @@ Bound BoundOf(const Work& work, const MachineLimits& limits, int threads) {
   };
   double memory = 0, compute = 0;
   add(rate("read"), work.bytes, &memory);
-  const std::pair<const char*, double> kinds[] = {{"bf16", work.bf16}, {"int8", work.int8}, {"fp32", work.fp32}};
+  const std::pair<const char*, double> kinds[] = {
+      {"bf16", work.bf16}, {"int8", work.int8}, {"fp32", work.fp32}};
   std::string most = "bf16";
   double most_amount = 0;
   for (const auto& [name, amount] : kinds) {
     // Where two FMAs on widened halves beat vdpbf16ps, they are the limit of bf16.
-    add(name == std::string("bf16") ? std::max(rate("bf16"), rate("fp32")) : rate(name), amount, &compute);
+    add(name == std::string("bf16") ? std::max(rate("bf16"), rate("fp32")) : rate(name), amount,
+        &compute);
     if (amount > most_amount) most = name, most_amount = amount;
   }
   bound.ns = std::max(memory, compute);
@@ -95,8 +103,10 @@ std::string SiteOf(const Graph& g, const Node& node) {
   const Value& y = g.value(node.out[0]);
   if (y.kind == graph::ValueKind::kState) return op;
   std::string_view name = y.name;
-  // Forms of a value that expanding a word or a pass made on the way are told by the value's own name.
-  constexpr std::string_view kForms[] = {".roots", ".int8", ".gathered", ".rows", ".columns", ".regrouped", ".part"};
+  // Forms of a value that expanding a word or a pass made on the way are told by the value's own
+  // name.
+  constexpr std::string_view kForms[] = {".roots",   ".int8",      ".gathered", ".rows",
+                                         ".columns", ".regrouped", ".part"};
   for (bool again = true; again;) {
     again = false;
     for (const std::string_view form : kForms) {
@@ -136,7 +146,8 @@ TraceReport ReportOf(const exec::StepTrace& trace, int steps, const StepShape& s
       counts[site].first += per;
       if (w > 0) continue;
       const bool head = e.plan->bucket.kind == plan::Bucket::Kind::kHead;
-      Work work = WorkOf(*e.plan, step, shape, head ? shape.sequences : int64_t{shape.sequences} * shape.rows);
+      Work work = WorkOf(*e.plan, step, shape,
+                         head ? shape.sequences : int64_t{shape.sequences} * shape.rows);
       work.bytes /= steps, work.bf16 /= steps, work.int8 /= steps, work.fp32 /= steps;
       op.work += work;
     }
@@ -147,8 +158,9 @@ TraceReport ReportOf(const exec::StepTrace& trace, int steps, const StepShape& s
     op.waits = static_cast<int>(counts[site].second + 0.5);
     report.ops.push_back(op);
   }
-  std::stable_sort(report.ops.begin(), report.ops.end(),
-                   [](const OpTime& a, const OpTime& b) { return a.ns + a.wait_ns > b.ns + b.wait_ns; });
+  std::stable_sort(report.ops.begin(), report.ops.end(), [](const OpTime& a, const OpTime& b) {
+    return a.ns + a.wait_ns > b.ns + b.wait_ns;
+  });
   return report;
 }
 

@@ -17,7 +17,7 @@ namespace weft::cli {
 
 // Of one step, all ranks together.
 struct Work {
-  double bytes = 0;      // weights and KV, each read once
+  double bytes = 0;                     // weights and KV, each read once
   double bf16 = 0, int8 = 0, fp32 = 0;  // operations, a multiply-add counts two
 
   double operations() const { return bf16 + int8 + fp32; }
@@ -50,19 +50,19 @@ std::string SiteOf(const graph::Graph& graph, const graph::Node& node);
 
 // Mean of traced steps.
 struct OpTime {
-  std::string op;         // "matmul qkv", "attention", ...
+  std::string op;  // "matmul qkv", "attention", ...
   std::string impl;
-  int count = 0;          // in a step
-  double ns = 0;          // from start to end, mean over workers
-  double wait_ns = 0;     // from ready to start
+  int count = 0;       // in a step
+  double ns = 0;       // from start to end, mean over workers
+  double wait_ns = 0;  // from ready to start
   int waits = 0;
   Work work;
 };
 struct TraceReport {
   int steps = 0;
-  double busy_ns = 0;     // mean over workers, in a step
+  double busy_ns = 0;  // mean over workers, in a step
   double wait_ns = 0;
-  int waits = 0;          // that a worker takes part in, in a step
+  int waits = 0;            // that a worker takes part in, in a step
   std::vector<OpTime> ops;  // by time, descending
 };
 TraceReport ReportOf(const exec::StepTrace& trace, int steps, const StepShape& shape);

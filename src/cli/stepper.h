@@ -29,8 +29,8 @@ class Stepper {
   }
   // Which rows of a step have logits.
   enum class Heads { kNone, kLast, kAll };
-  // Every sequence advances by `count` tokens from `position`. drafts: so many of them are guesses that the next
-  // step takes over, all of them.
+  // Every sequence advances by `count` tokens from `position`. drafts: so many of them are guesses
+  // that the next step takes over, all of them.
   Result<StepTime> Step(int position, int count, Heads heads = Heads::kLast, int drafts = 0) {
     const int64_t start = SteadyNowNs();
     Fill(position, count, heads);
@@ -52,7 +52,8 @@ class Stepper {
       Fill(d == 0 ? position : position + count - 1 + d, d == 0 ? count : 1, Heads::kLast);
       picked_.clear();
       // The first reads all rows, the second the last of each, the others all that there are.
-      for (int i = 0; i < static_cast<int>(ids_.size()); ++i) picked_.push_back(d == 1 ? (i + 1) * count - 1 : i);
+      for (int i = 0; i < static_cast<int>(ids_.size()); ++i)
+        picked_.push_back(d == 1 ? (i + 1) * count - 1 : i);
       in.rows = picked_;
       in.step = Inputs();
       WEFT_RETURN_IF_ERROR(executor_->Draft(in, &out_));
@@ -63,7 +64,9 @@ class Stepper {
   }
 
  private:
-  StepTime TimeSince(int64_t start) const { return {SteadyNowNs() - start, SteadyNowNs() - start - out_.step_ns}; }
+  StepTime TimeSince(int64_t start) const {
+    return {SteadyNowNs() - start, SteadyNowNs() - start - out_.step_ns};
+  }
 
   void Fill(int position, int count, Heads heads) {
     const int page_tokens = executor_->limits().page_tokens;
@@ -74,14 +77,17 @@ class Stepper {
     rows_.clear();
     for (auto& pages : pages_) {
       segments_.push_back({static_cast<int32_t>(ids_.size()), count, position,
-                           static_cast<int32_t>(pages.size()), pages.data(), static_cast<int32_t>(segments_.size()) + 1});
+                           static_cast<int32_t>(pages.size()), pages.data(),
+                           static_cast<int32_t>(segments_.size()) + 1});
       for (int i = 0; i < count; ++i) {
         const int at = position + i;
         // Sequences differ, or all would go to the same experts.
-        ids_.push_back((at * 7919 + static_cast<int>(segments_.size()) * 104729 + 13) % executor_->limits().vocab_size);
+        ids_.push_back((at * 7919 + static_cast<int>(segments_.size()) * 104729 + 13) %
+                       executor_->limits().vocab_size);
         positions_.push_back(at);
         slots_.push_back(int64_t{pages[at / page_tokens]} * page_tokens + at % page_tokens);
-        if (heads == Heads::kAll || (heads == Heads::kLast && i + 1 == count)) rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
+        if (heads == Heads::kAll || (heads == Heads::kLast && i + 1 == count))
+          rows_.push_back(static_cast<int32_t>(ids_.size()) - 1);
       }
     }
   }

@@ -149,18 +149,20 @@ constexpr std::string_view kFlashComm1 = "VLLM_ASCEND_ENABLE_FLASHCOMM1",
                            kFusedMc2 = "VLLM_ASCEND_ENABLE_FUSED_MC2",
                            kAttentionPrefetch = "VLLM_ASCEND_ATTN_WEIGHT_PREFETCH";
 constexpr std::string_view kVariables[] = {
-    kFlashComm1, kOldFlashComm1, kFlashComm2, kMatmulAllReduce, kOProjAllReduce, kFusedMc2, kAttentionPrefetch,
+    kFlashComm1, kOldFlashComm1, kFlashComm2, kMatmulAllReduce, kOProjAllReduce, kFusedMc2,
+    kAttentionPrefetch,
     // Without effect, from here on.
     "HCCL_BUFFSIZE", "HCCL_OP_EXPANSION_MODE", "PYTORCH_NPU_ALLOC_CONF", "TASK_QUEUE_ENABLE",
-    "VLLM_ASCEND_BALANCE_SCHEDULING",
-    "VLLM_ASCEND_ENABLE_CONTEXT_PARALLEL", "VLLM_ASCEND_ENABLE_MLAPO", "VLLM_ASCEND_ENABLE_NZ",
+    "VLLM_ASCEND_BALANCE_SCHEDULING", "VLLM_ASCEND_ENABLE_CONTEXT_PARALLEL",
+    "VLLM_ASCEND_ENABLE_MLAPO", "VLLM_ASCEND_ENABLE_NZ",
     "VLLM_ASCEND_FUSION_OP_TRANSPOSE_KV_CACHE_BY_BLOCK", "VLLM_ASCEND_KEEP_MAMBA_MODE"};
 constexpr size_t kVariablesRead = 7;
 
 constexpr std::string_view kCompilation = "--compilation-config",
                            kAdditional = "--additional-config",
                            kKvTransfer = "--kv-transfer-config";
-constexpr std::string_view kJsonOptions[] = {kCompilation, kAdditional, kKvTransfer, "--speculative-config"};
+constexpr std::string_view kJsonOptions[] = {kCompilation, kAdditional, kKvTransfer,
+                                             "--speculative-config"};
 
 // The object below `key`, or null. Errors: it is none.
 Result<const Json*> Inner(const io::JsonFields& fields, std::string_view key) {
@@ -242,10 +244,15 @@ Status ReadLayerSharding(const io::JsonFields& fields, UpstreamConfig* out) {
 
 Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out) {
   WEFT_ASSIGN_OR_RETURN(const Json json, ReadObject(words, kAdditional));
-  constexpr std::string_view kRead[] = {
-      "enable_flashcomm1", "enable_flashcomm2_parallel_size", "flashcomm2_parallel_size",
-      "layer_sharding",    "enable_matmul_allreduce",         "finegrained_tp_config",
-      "multistream_overlap_shared_expert", "enable_shared_expert_dp", "weight_prefetch_config"};
+  constexpr std::string_view kRead[] = {"enable_flashcomm1",
+                                        "enable_flashcomm2_parallel_size",
+                                        "flashcomm2_parallel_size",
+                                        "layer_sharding",
+                                        "enable_matmul_allreduce",
+                                        "finegrained_tp_config",
+                                        "multistream_overlap_shared_expert",
+                                        "enable_shared_expert_dp",
+                                        "weight_prefetch_config"};
   constexpr std::string_view kPrefetchRead[] = {"enabled"};
   constexpr std::string_view kFinegrainedRead[] = {"oproj_tensor_parallel_size"};
   std::vector<std::string> idle;
@@ -266,7 +273,8 @@ Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out
   }
   if (documented) out->flashcomm2_parallel_size = documented;
   WEFT_RETURN_IF_ERROR(ReadLayerSharding(fields, out));
-  WEFT_RETURN_IF_ERROR(ReadBool(fields, "multistream_overlap_shared_expert", &out->overlap_shared_expert));
+  WEFT_RETURN_IF_ERROR(
+      ReadBool(fields, "multistream_overlap_shared_expert", &out->overlap_shared_expert));
   WEFT_RETURN_IF_ERROR(ReadBool(fields, "enable_shared_expert_dp", &out->shared_expert_dp));
   std::optional<Asked<bool>> fuse;
   WEFT_RETURN_IF_ERROR(ReadBool(fields, "enable_matmul_allreduce", &fuse));
@@ -282,7 +290,8 @@ Status ReadAdditional(const std::vector<std::string>& words, UpstreamConfig* out
   WEFT_ASSIGN_OR_RETURN(const Json* prefetch, Inner(fields, "weight_prefetch_config"));
   if (prefetch != nullptr) {
     const io::JsonFields inner(*prefetch, fmt::format("{} weight_prefetch_config", kAdditional));
-    WEFT_RETURN_IF_ERROR(CheckKeys(*prefetch, inner.file(), "weight_prefetch_config.", kPrefetchKeys, kPrefetchRead, &idle));
+    WEFT_RETURN_IF_ERROR(CheckKeys(*prefetch, inner.file(), "weight_prefetch_config.",
+                                   kPrefetchKeys, kPrefetchRead, &idle));
     WEFT_RETURN_IF_ERROR(ReadBool(inner, "enabled", &out->prefetch_weights));
   }
   TellIdle(kAdditional, idle, "", out);
@@ -352,17 +361,20 @@ Status ReadEnvironment(const UpstreamWords& words, UpstreamConfig* out) {
   if (o_proj && o_proj->value != 0) out->matmul_all_reduce.push_back({true, o_proj->by});
 
   WEFT_ASSIGN_OR_RETURN(const auto fused, ReadVariable(words, kFusedMc2));
-  if (fused && (fused->value < 0 || fused->value > 2)) return Status::Invalid("{}: 0, 1 or 2 wanted", fused->by);
+  if (fused && (fused->value < 0 || fused->value > 2))
+    return Status::Invalid("{}: 0, 1 or 2 wanted", fused->by);
   if (fused && fused->value > 0) {
     out->notices.push_back(
         {LogLevel::kInfo,
          fmt::format("{}: rows go to their experts in place, by exchange_experts (--opt) where a "
-                     "schedule cuts rows; there is no capacity, so no step falls back and no row is dropped",
+                     "schedule cuts rows; there is no capacity, so no step falls back and no row "
+                     "is dropped",
                      fused->by)});
   }
 
   WEFT_ASSIGN_OR_RETURN(const auto prefetch, ReadVariable(words, kAttentionPrefetch));
-  if (prefetch) GiveWay(Asked<bool>{prefetch->value != 0, prefetch->by}, &out->prefetch_weights, out);
+  if (prefetch)
+    GiveWay(Asked<bool>{prefetch->value != 0, prefetch->by}, &out->prefetch_weights, out);
 
   std::vector<std::string_view> idle;
   for (const std::string_view name : Names(kVariables).subspan(kVariablesRead)) {

@@ -8,7 +8,8 @@
 namespace weft::cli {
 
 std::string VersionLine() {
-  return fmt::format("weft {} (numerics {}, {})", kVersion, plan::kNumericsVersion, kernels::NameOf(kernels::DetectIsa()));
+  return fmt::format("weft {} (numerics {}, {})", kVersion, plan::kNumericsVersion,
+                     kernels::NameOf(kernels::DetectIsa()));
 }
 
 }  // namespace weft::cli

@@ -23,11 +23,13 @@ double Tpot(const std::vector<RequestTimes>& runs) {
 std::string Percent(double ratio) { return fmt::format("{:+.1f} %", (ratio - 1) * 100); }
 
 std::string Quartiles(const SwitchPair& pair) {
-  return fmt::format("({:+.1f} to {:+.1f})", (pair.Ratio(0.25) - 1) * 100, (pair.Ratio(0.75) - 1) * 100);
+  return fmt::format("({:+.1f} to {:+.1f})", (pair.Ratio(0.25) - 1) * 100,
+                     (pair.Ratio(0.75) - 1) * 100);
 }
 
 std::string PairText(const SwitchPair& pair) {
-  return fmt::format("{:>8.3f} {:>8.3f} {:>8} {:<17} {:<4}", Tpot(pair.without), Tpot(pair.with), Percent(pair.Ratio(0.5)), Quartiles(pair), VerdictOf(pair));
+  return fmt::format("{:>8.3f} {:>8.3f} {:>8} {:<17} {:<4}", Tpot(pair.without), Tpot(pair.with),
+                     Percent(pair.Ratio(0.5)), Quartiles(pair), VerdictOf(pair));
 }
 
 Json ToJson(const std::vector<RequestTimes>& runs) {
@@ -67,21 +69,29 @@ std::string VerdictOf(const SwitchPair& pair) {
 }
 
 std::string TableText(const Waterfall& w) {
-  std::string out = fmt::format("{} request{} at once, ms per token behind the first\n", w.concurrency, w.concurrency == 1 ? "" : "s");
+  std::string out = fmt::format("{} request{} at once, ms per token behind the first\n",
+                                w.concurrency, w.concurrency == 1 ? "" : "s");
   out += fmt::format("{:<44} {:<49}  {}\n", "", "   among all others", "   alone");
-  const std::string columns = fmt::format("{:>8} {:>8} {:>8} {:<22}", "without", "with", "change", "quartiles");
+  const std::string columns =
+      fmt::format("{:>8} {:>8} {:>8} {:<22}", "without", "with", "change", "quartiles");
   out += fmt::format("{:<35} {:>8} {}  {}\n", "switch", "rewrites", columns, columns);
   for (const WaterfallRow& row : w.rows) {
-    out += fmt::format("{:<35} {:>8} {}  {}\n", row.name + (row.on ? "" : " (off)"), row.rewrites == 0 ? "-" : fmt::format("{}", row.rewrites), PairText(row.full),
-                       PairText(row.bare));
+    out += fmt::format("{:<35} {:>8} {}  {}\n", row.name + (row.on ? "" : " (off)"),
+                       row.rewrites == 0 ? "-" : fmt::format("{}", row.rewrites),
+                       PairText(row.full), PairText(row.bare));
   }
   const auto line = [](const char* name, const std::vector<RequestTimes>& runs) {
-    return fmt::format("{:<35} TPOT {:.3f} ms, p99 {:.3f}; TTFT {:.2f} ms; end to end {:.1f} ms; {:.2f} tokens a step\n", name, Tpot(runs),
-                       MedianOf(runs, [](const RequestTimes& t) { return t.tpot_p99_ms; }), MedianOf(runs, [](const RequestTimes& t) { return t.ttft_ms; }),
-                       MedianOf(runs, [](const RequestTimes& t) { return t.e2e_ms; }), MedianOf(runs, [](const RequestTimes& t) { return t.tokens_per_step; }));
+    return fmt::format(
+        "{:<35} TPOT {:.3f} ms, p99 {:.3f}; TTFT {:.2f} ms; end to end {:.1f} ms; {:.2f} tokens a "
+        "step\n",
+        name, Tpot(runs), MedianOf(runs, [](const RequestTimes& t) { return t.tpot_p99_ms; }),
+        MedianOf(runs, [](const RequestTimes& t) { return t.ttft_ms; }),
+        MedianOf(runs, [](const RequestTimes& t) { return t.e2e_ms; }),
+        MedianOf(runs, [](const RequestTimes& t) { return t.tokens_per_step; }));
   };
   out += line("all off", w.all.without) + line("all that are on by default", w.all.with);
-  return out + fmt::format("{:<35} {} {}\n", "together", Percent(w.all.Ratio(0.5)), Quartiles(w.all));
+  return out +
+         fmt::format("{:<35} {} {}\n", "together", Percent(w.all.Ratio(0.5)), Quartiles(w.all));
 }
 
 Json ToJson(const Waterfall& w) {
@@ -106,32 +116,44 @@ std::string Svg(const std::vector<Waterfall>& waterfalls, const std::string& tit
   constexpr int kRow = 20, kLabel = 230, kChart = 420, kRight = 150, kTop = 44, kGap = 34;
   size_t bars = 0;
   for (const Waterfall& w : waterfalls) bars += w.rows.size() + 2;
-  const int height = kTop + static_cast<int>(bars) * kRow + static_cast<int>(waterfalls.size()) * kGap;
+  const int height =
+      kTop + static_cast<int>(bars) * kRow + static_cast<int>(waterfalls.size()) * kGap;
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n<text x=\"8\" y=\"22\" font-size=\"14\" fill=\"#222222\">{}</text>\n",
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
+      "font-family=\"sans-serif\" font-size=\"12\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n<text x=\"8\" y=\"22\" "
+      "font-size=\"14\" fill=\"#222222\">{}</text>\n",
       kLabel + kChart + kRight, height, title);
   int y = kTop;
   for (const Waterfall& w : waterfalls) {
     const double bare = Tpot(w.all.without), full = Tpot(w.all.with);
     double most = std::max(bare, full);
-    for (const WaterfallRow& row : w.rows) most = std::max({most, Tpot(row.full.with), Tpot(row.full.without)});
+    for (const WaterfallRow& row : w.rows)
+      most = std::max({most, Tpot(row.full.with), Tpot(row.full.without)});
     const auto x_of = [&](double ms) { return kLabel + ms / most * kChart; };
-    const auto bar = [&](const std::string& label, double from, double to, const char* colour, const std::string& text) {
+    const auto bar = [&](const std::string& label, double from, double to, const char* colour,
+                         const std::string& text) {
       const double left = x_of(std::min(from, to)), right = x_of(std::max(from, to));
       out += fmt::format(
-          "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#222222\">{}</text>\n<rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n"
+          "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#222222\">{}</text>\n<rect "
+          "x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n"
           "<text x=\"{:.1f}\" y=\"{}\" fill=\"#222222\">{}</text>\n",
-          kLabel - 8, y + 14, label, left, y + 3, std::max(right - left, 1.5), kRow - 6, colour, right + 6, y + 14, text);
+          kLabel - 8, y + 14, label, left, y + 3, std::max(right - left, 1.5), kRow - 6, colour,
+          right + 6, y + 14, text);
       y += kRow;
     };
-    out += fmt::format("<text x=\"8\" y=\"{}\" fill=\"#555555\">{} request{} at once, ms per token</text>\n", y + 8, w.concurrency, w.concurrency == 1 ? "" : "s");
+    out += fmt::format(
+        "<text x=\"8\" y=\"{}\" fill=\"#555555\">{} request{} at once, ms per token</text>\n",
+        y + 8, w.concurrency, w.concurrency == 1 ? "" : "s");
     y += 16;
     bar("all off", 0, bare, "#9aa5b1", fmt::format("{:.3f}", bare));
     for (const WaterfallRow& row : w.rows) {
       const std::string verdict = VerdictOf(row.full);
-      const char* colour = verdict == "gain" ? "#2f855a" : verdict == "loss" ? "#c05621" : "#cbd5e0";
-      bar(row.name + (row.on ? "" : " (off)"), Tpot(row.full.without), Tpot(row.full.with), colour, Percent(row.full.Ratio(0.5)));
+      const char* colour = verdict == "gain"   ? "#2f855a"
+                           : verdict == "loss" ? "#c05621"
+                                               : "#cbd5e0";
+      bar(row.name + (row.on ? "" : " (off)"), Tpot(row.full.without), Tpot(row.full.with), colour,
+          Percent(row.full.Ratio(0.5)));
     }
     bar("all on", 0, full, "#2b6cb0", fmt::format("{:.3f} ({})", full, Percent(w.all.Ratio(0.5))));
     y += kGap - 16;

@@ -1,5 +1,5 @@
-// What switches are worth, one by one: figures of runs in pairs, as a table, as JSON and as a picture.
-// Thread: plain data and pure functions.
+// What switches are worth, one by one: figures of runs in pairs, as a table, as JSON and as a
+// picture. Thread: plain data and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct SwitchPair {
 };
 
 struct WaterfallRow {
-  std::string name;         // "fold_finish"
-  bool on = true;           // by default
-  int64_t rewrites = 0;     // what it changes in the plans that ran; 0 of a switch of the engine
-  SwitchPair full, bare;    // with all others that are on by default, and with none
+  std::string name;       // "fold_finish"
+  bool on = true;         // by default
+  int64_t rewrites = 0;   // what it changes in the plans that ran; 0 of a switch of the engine
+  SwitchPair full, bare;  // with all others that are on by default, and with none
 };
 
 // At one number of requests.

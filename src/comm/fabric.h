@@ -2,11 +2,11 @@
 // the phases of a collective, and the counters that a test compares with the plan.
 //
 // Where ranks share memory a peer's window is read in place, and to exchange is to meet. Where they
-// do not, a process holds a mirror of each peer's window, and an exchange brings what the next phase
-// reads (Method::reads) into the mirrors.
-// Thread: AddGroup and SetWindow at start, by one thread; Sync, Arrive, Await, Post, Complete and Count by
-// the worker that they name; counters are read while no step runs. Errors: a meeting that fails
-// (device/barrier.h) ends the step for all ranks; the fabric is then unusable.
+// do not, a process holds a mirror of each peer's window, and an exchange brings what the next
+// phase reads (Method::reads) into the mirrors. Thread: AddGroup and SetWindow at start, by one
+// thread; Sync, Arrive, Await, Post, Complete and Count by the worker that they name; counters are
+// read while no step runs. Errors: a meeting that fails (device/barrier.h) ends the step for all
+// ranks; the fabric is then unusable.
 #pragma once
 
 #include <memory>
@@ -60,9 +60,10 @@ class Fabric {
     Arrive(actor);
     return Await(actor, site);
   }
-  // Before a phase: all workers of a rank post what they have made, and once it is complete, what `reads`
-  // tells of this member can be read by pointer until the next post. Not more: ranks of other processes
-  // may be elsewhere. One at a time; between the halves nothing else has to do with peers.
+  // Before a phase: all workers of a rank post what they have made, and once it is complete, what
+  // `reads` tells of this member can be read by pointer until the next post. Not more: ranks of
+  // other processes may be elsewhere. One at a time; between the halves nothing else has to do with
+  // peers.
   virtual Status Post(const Actor& actor, PhaseReads reads, const device::WaitSite& site) = 0;
   virtual Status Complete(const Actor& actor, const device::WaitSite& site) = 0;
   Status Exchange(const Actor& actor, PhaseReads reads, const device::WaitSite& site) {
@@ -122,7 +123,9 @@ class ThreadFabric final : public Fabric {
     Arrive(actor);
     return {};
   }
-  Status Complete(const Actor& actor, const device::WaitSite& site) override { return Await(actor, site); }
+  Status Complete(const Actor& actor, const device::WaitSite& site) override {
+    return Await(actor, site);
+  }
   void Abort(Status reason) override { abort_.Set(std::move(reason)); }
   device::AbortFlag& abort() { return abort_; }
   const device::AbortFlag& abort() const { return abort_; }
@@ -148,7 +151,8 @@ class ThreadFabric final : public Fabric {
   Counters counters_;  // of all workers
 };
 
-// One worker's part of a collective: `meet(phase)` before every phase, its static slice, the counts.
+// One worker's part of a collective: `meet(phase)` before every phase, its static slice, the
+// counts.
 template <typename Args, typename Meet>
 Status RunPhases(Fabric& fabric, const Actor& actor, const Method<Args>& method, const Args& args,
                  const Meet& meet) {
@@ -157,8 +161,8 @@ Status RunPhases(Fabric& fabric, const Actor& actor, const Method<Args>& method,
   int64_t bytes = 0;
   for (int phase = 0; phase < phases; ++phase) {
     WEFT_RETURN_IF_ERROR(meet(phase));
-    bytes += method.run(args, phase,
-                        kernels::SliceOf(method.units(args, phase), actor.worker, workers));
+    bytes +=
+        method.run(args, phase, kernels::SliceOf(method.units(args, phase), actor.worker, workers));
   }
   fabric.Count(actor, method.kind, actor.worker == 0 ? 1 : 0, bytes);
   return {};

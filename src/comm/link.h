@@ -29,7 +29,8 @@ class Link {
   virtual ByteStream& From(int peer) = 0;
   // A message to and from the peer even if they have nothing to say.
   virtual void Meet(int peer) = 0;
-  // Sets off what To and From hold, as far as buffers go, and returns at once; they take no more until Transfer().
+  // Sets off what To and From hold, as far as buffers go, and returns at once; they take no more
+  // until Transfer().
   virtual Status Start() = 0;
   // Returns when everything has come and left, and forgets it. Starts it if need be.
   virtual Status Transfer(const device::WaitSite& site) = 0;

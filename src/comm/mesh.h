@@ -38,9 +38,7 @@ class Mesh {
   std::span<const Axis> axes() const { return axes_; }
   int AxisOf(std::string_view name) const;  // -1: no such axis
 
-  int CoordinateOf(int rank, int axis) const {
-    return rank / strides_[axis] % axes_[axis].size;
-  }
+  int CoordinateOf(int rank, int axis) const { return rank / strides_[axis] % axes_[axis].size; }
   int RankAt(std::span<const int> coordinates) const;
 
   // `axes` below: indexes of axes, major to minor, each at most once.
@@ -54,8 +52,7 @@ class Mesh {
   // A tensor is cut into PlacesOf(order) chunks, but only the axes in `split` (a subset of `order`)
   // separate ranks yet: the chunks that `rank` then holds, ascending. After FC2's all-to-all the
   // tokens are cut by (otp, odp) and split over odp alone.
-  std::vector<int> ChunksOf(int rank, std::span<const int> order,
-                            std::span<const int> split) const;
+  std::vector<int> ChunksOf(int rank, std::span<const int> order, std::span<const int> split) const;
 
   // "otp=2 x odp=4"
   std::string Describe() const;

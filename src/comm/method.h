@@ -22,7 +22,14 @@ namespace weft::comm {
 
 using kernels::Slice;
 
-enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll, kDispatchRows, kPairMax };
+enum class Collective : uint8_t {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kAllToAll,
+  kDispatchRows,
+  kPairMax
+};
 inline constexpr int kCollectives = 6;
 std::string_view NameOf(Collective kind);  // "all_reduce"
 
@@ -45,8 +52,8 @@ struct Method {
   int (*phases)(const Args&) = nullptr;
   // Units of this member in this phase.
   int64_t (*units)(const Args&, int phase) = nullptr;
-  // Bytes that this member takes from its peers in all phases, from shapes alone: what a plan says. Where data decides
-  // (DispatchRowsArgs::ids) and there is none yet, the most that it can be.
+  // Bytes that this member takes from its peers in all phases, from shapes alone: what a plan says.
+  // Where data decides (DispatchRowsArgs::ids) and there is none yet, the most that it can be.
   int64_t (*bytes)(const Args&) = nullptr;
   // Visits all that this member's run() reads from its peers in this phase, every byte once, none
   // of it empty. Computes with the pointers in args but never looks behind them: with equal args
@@ -96,7 +103,8 @@ struct MoveArgs {
   int count = 0;
 };
 
-// One of the arrays that hold a member's rows of a value (bytes, scales or sums of quantised rows; else the one).
+// One of the arrays that hold a member's rows of a value (bytes, scales or sums of quantised rows;
+// else the one).
 struct RowPlane {
   const std::byte* data = nullptr;
   int64_t stride = 0;  // bytes from row to row
@@ -111,16 +119,18 @@ struct HeldRows {
   RowPlane planes[kRowPlanes];
 };
 
-// Sharded(rows) of tokens -> Sharded(rows) of routes: a member takes the rows of the tokens that are routed to its
-// experts out of the windows of those who hold them. Who needs what follows from the routes, which all members have.
-// A row is taken once, to however many of its token's experts it goes.
+// Sharded(rows) of tokens -> Sharded(rows) of routes: a member takes the rows of the tokens that
+// are routed to its experts out of the windows of those who hold them. Who needs what follows from
+// the routes, which all members have. A row is taken once, to however many of its token's experts
+// it goes.
 struct DispatchRowsArgs {
   int rank = 0;
   int64_t tokens = 0;
   int top_k = 1;
-  const int32_t* ids = nullptr;    // [tokens, top_k] experts, alike on all members
-  int32_t first = 0, count = 0;    // experts of this member
-  const int32_t* place = nullptr;  // [tokens, top_k] where the row of each route goes, -1: elsewhere (group_routes.h)
+  const int32_t* ids = nullptr;  // [tokens, top_k] experts, alike on all members
+  int32_t first = 0, count = 0;  // experts of this member
+  const int32_t* place =
+      nullptr;  // [tokens, top_k] where the row of each route goes, -1: elsewhere (group_routes.h)
   const HeldRows* held = nullptr;  // together all tokens, each once
   int held_count = 0;
   int planes = 1;

@@ -41,7 +41,8 @@ class ProcessFabric final : public Fabric {
   std::span<std::byte> WindowOf(int rank) const override { return windows_[rank]; }
   void Arrive(const Actor& actor) override { entry_.Arrive(actor.worker); }
   Status Await(const Actor& actor, const device::WaitSite& site) override;
-  // Worker 0 waits for the others of its rank and sets the messages off; they wait in Complete only.
+  // Worker 0 waits for the others of its rank and sets the messages off; they wait in Complete
+  // only.
   Status Post(const Actor& actor, PhaseReads reads, const device::WaitSite& site) override;
   Status Complete(const Actor& actor, const device::WaitSite& site) override;
   void Abort(Status reason) override { link_->abort().Set(std::move(reason)); }

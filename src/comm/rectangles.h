@@ -14,7 +14,8 @@ struct Rectangle {
   int64_t elements() const { return (row_end - row_begin) * (col_end - col_begin); }
 };
 
-// Unit u of a [rows, cols] matrix is columns [b*block, (b+1)*block) of row u / BlocksOf, b = u % it.
+// Unit u of a [rows, cols] matrix is columns [b*block, (b+1)*block) of row u / BlocksOf, b = u %
+// it.
 inline int64_t BlocksOf(int64_t cols, int64_t block) { return (cols + block - 1) / block; }
 
 // Calls visit(Rectangle) at most three times: the end of a row, whole rows, the begin of a row.

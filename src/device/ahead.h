@@ -1,5 +1,5 @@
-// What a worker will read next, brought into its second-level cache while it waits for others: a few lines between
-// two looks at what it waits for. Thread: the worker that waits.
+// What a worker will read next, brought into its second-level cache while it waits for others: a
+// few lines between two looks at what it waits for. Thread: the worker that waits.
 #pragma once
 
 #include <cstddef>

@@ -35,11 +35,11 @@ class Memory {
   T* as() const {
     return reinterpret_cast<T*>(data_);
   }
-  int64_t bytes() const { return bytes_; }             // as asked for
+  int64_t bytes() const { return bytes_; }                // as asked for
   int64_t mapped_bytes() const { return mapped_bytes_; }  // whole huge pages
   std::span<std::byte> span() const { return {data_, static_cast<size_t>(bytes_)}; }
   const std::string& name() const { return name_; }
-  const std::string& note() const { return note_; }    // "" when everything asked for was granted
+  const std::string& note() const { return note_; }  // "" when everything asked for was granted
   // "weights of rank 0: 512.0 MiB, huge pages, node 0"
   std::string Describe() const;
 

@@ -69,7 +69,7 @@ class Team {
 
   const Options options_;
   const int workers_;
-  std::unique_ptr<Line[]> lines_;  // [workers]
+  std::unique_ptr<Line[]> lines_;     // [workers]
   std::vector<std::thread> threads_;  // workers 1 .. n - 1
 
   // Written by Run() before the doorbell, read by workers after it.

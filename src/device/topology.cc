@@ -88,7 +88,8 @@ std::vector<int> RanksPerNode(const std::vector<int>& cores_per_node, int ranks)
   for (int left = ranks - static_cast<int>(out.size()); left > 0; --left) {
     size_t best = 0;
     for (size_t n = 1; n < out.size(); ++n) {
-      if (int64_t{cores_per_node[n]} * (out[best] + 1) > int64_t{cores_per_node[best]} * (out[n] + 1)) {
+      if (int64_t{cores_per_node[n]} * (out[best] + 1) >
+          int64_t{cores_per_node[best]} * (out[n] + 1)) {
         best = n;
       }
     }

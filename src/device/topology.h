@@ -23,15 +23,15 @@ struct Topology {
   std::vector<int> nodes;   // nodes that have at least one of `cores`, ascending
   int64_t l1d_bytes = 0;    // per core; 0: not reported
   int64_t l2_bytes = 0;
-  int64_t l3_bytes = 0;     // of one cache
+  int64_t l3_bytes = 0;  // of one cache
   int l3_count = 0;
 
   // "2 cores, 1 node, L1d 32.0 KiB, L2 512.0 KiB, 1 x L3 32.0 MiB"
   std::string Describe() const;
 };
 
-// The machine, cut down to the calling thread's affinity mask and to the container's cpuset; call it
-// before any thread is pinned.
+// The machine, cut down to the calling thread's affinity mask and to the container's cpuset; call
+// it before any thread is pinned.
 Result<Topology> DetectTopology();
 // A machine that we do not have, in hwloc's words ("numa:2 l3:1 core:4 pu:2"); for tests.
 Result<Topology> SyntheticTopology(const std::string& description);

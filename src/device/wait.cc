@@ -1,8 +1,8 @@
 #include "device/wait.h"
 
-#include <xmmintrin.h>
 #include <sched.h>
 #include <time.h>
+#include <xmmintrin.h>
 
 #include <utility>
 

@@ -44,7 +44,8 @@ struct WaitSite {
   Ahead* ahead = nullptr;             // what the waiter may fetch meanwhile
 };
 
-// The fast half, inlined where it waits: whether it has passed after a few polls, or when all is fetched.
+// The fast half, inlined where it waits: whether it has passed after a few polls, or when all is
+// fetched.
 template <typename Passed>
 bool PassesSoon(const Passed& passed, Ahead* ahead) {
   if (ahead != nullptr) {

@@ -41,7 +41,8 @@ bool EngineImpl::CommitSequence(Sequence* s, size_t head, int64_t now_ns) {
     }
     const bool drafted = accepted < drafts;
     bool accept = drafted && row.id == s->drafts[accepted];
-    if (drafted && !config_.speculation.synthetic.empty()) accept = SyntheticAccepts(config_.speculation, s->seed, length + accepted, accepted);
+    if (drafted && !config_.speculation.synthetic.empty())
+      accept = SyntheticAccepts(config_.speculation, s->seed, length + accepted, accepted);
     AddToken(s, accept ? s->drafts[accepted] : row.id, head, now_ns);
     if (accept) ++accepted;
     if (!accept || s->ended != FinishReason::kNone) break;
@@ -52,7 +53,8 @@ bool EngineImpl::CommitSequence(Sequence* s, size_t head, int64_t now_ns) {
   if (drafts > 0) CountDrafts(drafts, accepted);
   if (length < s->length()) {
     if (s->last_token_ns != 0) {
-      live_.inter_token_latency_s.Observe(static_cast<double>(now_ns - s->last_token_ns) / kNsPerSecond);
+      live_.inter_token_latency_s.Observe(static_cast<double>(now_ns - s->last_token_ns) /
+                                          kNsPerSecond);
     }
     s->last_token_ns = now_ns;
   }
@@ -78,7 +80,8 @@ void EngineImpl::CountDrafts(int32_t drafted, int32_t accepted) {
   ++live_.spec_decode_drafts;
   live_.spec_decode_draft_tokens += static_cast<uint64_t>(drafted);
   live_.spec_decode_accepted_tokens += static_cast<uint64_t>(accepted);
-  for (int32_t j = 0; j < accepted; ++j) ++live_.spec_decode_accepted_per_pos[static_cast<size_t>(j)];
+  for (int32_t j = 0; j < accepted; ++j)
+    ++live_.spec_decode_accepted_per_pos[static_cast<size_t>(j)];
 }
 
 Status EngineImpl::CheckRow(const SampleOut& row) const {

@@ -18,7 +18,9 @@ int32_t KvTokens(const plan::ExecutorLimits& limits) {
 }
 
 // Slots beside those of running requests and slot 0.
-int32_t CheckpointsOf(const plan::ExecutorLimits& limits) { return std::max(limits.states - limits.seqs_max - 1, 0); }
+int32_t CheckpointsOf(const plan::ExecutorLimits& limits) {
+  return std::max(limits.states - limits.seqs_max - 1, 0);
+}
 
 Status CheckBetween(const char* flag, int64_t value, int64_t low, int64_t high, const char* why) {
   if (value >= low && value <= high) return Status::Ok();
@@ -34,15 +36,18 @@ Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
         "1, 2 and 1 (--kv-cache-memory-bytes, --block-size)",
         limits.vocab_size, limits.pages, limits.page_tokens);
   }
-  WEFT_RETURN_IF_ERROR(CheckBetween("--max-num-seqs", c->max_num_seqs, 1, std::min(limits.seqs_max, limits.rows_max),
+  WEFT_RETURN_IF_ERROR(CheckBetween("--max-num-seqs", c->max_num_seqs, 1,
+                                    std::min(limits.seqs_max, limits.rows_max),
                                     "the sequences that the plans were made for"));
   WEFT_RETURN_IF_ERROR(CheckBetween("--max-num-batched-tokens", c->max_num_batched_tokens,
                                     c->max_num_seqs, limits.tokens_max,
                                     "from --max-num-seqs, so that each request gets a token, to "
                                     "the tokens that the plans were made for"));
-  WEFT_RETURN_IF_ERROR(CheckBetween("--state-checkpoint-interval", c->state_checkpoint_interval, 0, INT32_MAX, "0: none"));
+  WEFT_RETURN_IF_ERROR(CheckBetween("--state-checkpoint-interval", c->state_checkpoint_interval, 0,
+                                    INT32_MAX, "0: none"));
   if (c->state_checkpoint_interval % limits.page_tokens != 0) {
-    return Status::Invalid("--state-checkpoint-interval {} must be a multiple of --block-size {}", c->state_checkpoint_interval, limits.page_tokens);
+    return Status::Invalid("--state-checkpoint-interval {} must be a multiple of --block-size {}",
+                           c->state_checkpoint_interval, limits.page_tokens);
   }
   // The keys and values of a request's last token are never needed.
   const int32_t fits = std::min(limits.positions_max, KvTokens(limits) + 1);
@@ -75,11 +80,15 @@ Status Complete(EngineConfig* c, const plan::ExecutorLimits& limits) {
   }
   WEFT_RETURN_IF_ERROR(CheckBetween("--queue-max", c->queue_max, 1, 1 << 20, "waiting requests"));
   WEFT_RETURN_IF_ERROR(Validate(c->speculation));
-  if (c->speculation.method != SpeculationMethod::kNone && c->speculation.tokens > limits.draft_tokens) {
-    return Status::Invalid("--speculative-config: num_speculative_tokens is {}; the plans were made for {}", c->speculation.tokens, limits.draft_tokens);
+  if (c->speculation.method != SpeculationMethod::kNone &&
+      c->speculation.tokens > limits.draft_tokens) {
+    return Status::Invalid(
+        "--speculative-config: num_speculative_tokens is {}; the plans were made for {}",
+        c->speculation.tokens, limits.draft_tokens);
   }
   if (c->speculation.method == SpeculationMethod::kMtp && !limits.draft_head) {
-    return Status::Invalid("--speculative-config: method mtp needs the checkpoint's draft head, which was not loaded");
+    return Status::Invalid(
+        "--speculative-config: method mtp needs the checkpoint's draft head, which was not loaded");
   }
   for (int32_t id : c->eos_token_ids) {
     if (id < 0 || id >= limits.vocab_size) {
@@ -132,7 +141,8 @@ EngineImpl::EngineImpl(EngineConfig config, plan::Executor* executor, const Cloc
       cache_({.pages = limits_.pages,
               .page_tokens = limits_.page_tokens,
               // A hit needs the recurrent state behind it.
-              .prefix_caching = config_.enable_prefix_caching && (limits_.states == 0 || CheckpointsOf(limits_) > 0),
+              .prefix_caching = config_.enable_prefix_caching &&
+                                (limits_.states == 0 || CheckpointsOf(limits_) > 0),
               .key = config_.seed,
               .recurrent = limits_.states > 0,
               .first_checkpoint = limits_.seqs_max + 1,
@@ -164,7 +174,9 @@ EngineImpl::EngineImpl(EngineConfig config, plan::Executor* executor, const Cloc
   copies_.reserve(2 * static_cast<size_t>(config_.max_num_seqs));
   published_ = live_;
   if (config_.enable_prefix_caching && !cache_.prefix_caching()) {
-    log_->Info("prefix caching is off: this model has recurrent states, and there is no slot to keep those of a prefix (--state-checkpoints 0)");
+    log_->Info(
+        "prefix caching is off: this model has recurrent states, and there is no slot to keep "
+        "those of a prefix (--state-checkpoints 0)");
   }
 }
 
@@ -266,7 +278,8 @@ bool EngineImpl::Step() {
   }
   NoteAdmitted(step);
   // Kept first: a slot that was left may have a new owner, who gets his state after that.
-  if (!faults_.stale_state) copies_.insert(copies_.end(), scheduler_.restores().begin(), scheduler_.restores().end());
+  if (!faults_.stale_state)
+    copies_.insert(copies_.end(), scheduler_.restores().begin(), scheduler_.restores().end());
   live_.state_checkpoint_hits += scheduler_.restores().size();
   const plan::StepInputs& inputs = inputs_.Build(step, copies_);
   top_stride_ = inputs.top_logprobs;

@@ -23,17 +23,17 @@ namespace weft::engine {
 struct EngineConfig {
   int32_t max_num_seqs = 128;
   int32_t max_num_batched_tokens = 2048;
-  int32_t max_model_len = 0;            // 0: the executor's positions_max
+  int32_t max_model_len = 0;  // 0: the executor's positions_max
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
-  // Of models with recurrent layers: also keep the state of a prompt every so many tokens, beside its end and
-  // where prompts part. 0: only there. A multiple of the block size.
+  // Of models with recurrent layers: also keep the state of a prompt every so many tokens, beside
+  // its end and where prompts part. 0: only there. A multiple of the block size.
   int32_t state_checkpoint_interval = 0;
   int32_t long_prefill_token_threshold = 0;  // 0: no cap on one request's chunk
   std::string scheduling_policy = "fcfs";    // or "priority"
   int32_t queue_max = 1024;                  // waiting requests; beyond: kExhausted (HTTP 429)
   std::vector<int32_t> eos_token_ids;
-  uint64_t seed = 0;                         // of the generator that seeds requests without one
+  uint64_t seed = 0;  // of the generator that seeds requests without one
   SpeculationConfig speculation;
 };
 

@@ -87,8 +87,10 @@ class EngineImpl final : public Engine {
   // Whether the draft head computes what the sequence does.
   bool FollowsWithDrafts(const Sequence& s, const Pace::Choice& pace) const;
   int32_t DraftsFor(const Sequence& s, const Pace::Choice& pace) const;
-  // verified: drafts that each of the step's sequences had, all of them decodes; -1: they were not alike.
-  void NotePace(std::span<Sequence* const> step, int32_t verified, int64_t step_ns, int64_t draft_ns);
+  // verified: drafts that each of the step's sequences had, all of them decodes; -1: they were not
+  // alike.
+  void NotePace(std::span<Sequence* const> step, int32_t verified, int64_t step_ns,
+                int64_t draft_ns);
 
   const EngineConfig config_;
   plan::Executor* const executor_;

@@ -25,11 +25,12 @@ struct Sequence {
   int32_t prompt_tokens = 0;
   int32_t tokens_max = 0;  // the length at which it ends with kLength
   int32_t computed = 0;    // leading tokens whose keys and values are in the blocks
-  std::vector<int32_t> drafts;  // guesses of what comes behind `tokens`, for the next step to verify
-  int32_t replay = 0;           // rows of the last step's that a recurrent state has still to take in
-  bool draft_cache = false;     // the draft head has keys and values of all that is computed
+  std::vector<int32_t>
+      drafts;                // guesses of what comes behind `tokens`, for the next step to verify
+  int32_t replay = 0;        // rows of the last step's that a recurrent state has still to take in
+  bool draft_cache = false;  // the draft head has keys and values of all that is computed
   BlockTable kv;
-  int32_t seat = -1;  // row of the page table while running
+  int32_t seat = -1;     // row of the page table while running
   int32_t junction = 0;  // where its prompt left one that is known, if no state was kept there
 
   // Sampling state; it outlives a preemption.
@@ -50,8 +51,8 @@ struct Sequence {
 
   // This step, set by the scheduler; 0: not in it.
   int32_t chunk = 0;
-  int32_t chunk_heads = 0;  // of the chunk's last rows, how many are head rows
-  int32_t chunk_drafts = 0;  // and how many of those are drafts
+  int32_t chunk_heads = 0;                   // of the chunk's last rows, how many are head rows
+  int32_t chunk_drafts = 0;                  // and how many of those are drafts
   FinishReason ended = FinishReason::kNone;  // its owner has had the last event
 
   int32_t length() const { return static_cast<int32_t>(tokens.size()); }

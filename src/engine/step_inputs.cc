@@ -17,7 +17,8 @@ StepInputsBuilder::StepInputsBuilder(int32_t tokens_max, int32_t sequences_max, 
   seen_.resize(rows_max);
 }
 
-const plan::StepInputs& StepInputsBuilder::Build(std::span<Sequence* const> sequences, std::span<const plan::StateCopy> copies) {
+const plan::StepInputs& StepInputsBuilder::Build(std::span<Sequence* const> sequences,
+                                                 std::span<const plan::StateCopy> copies) {
   if (!SameLayout(sequences)) WriteLayout(sequences);
 
   plan::HeadMode mode = plan::HeadMode::kGreedy;

@@ -21,7 +21,8 @@ class StepInputsBuilder {
   StepInputsBuilder(int32_t tokens_max, int32_t sequences_max, int32_t rows_max, SlotMap* slots);
 
   // The step in which each of `sequences` computes its chunk.
-  const plan::StepInputs& Build(std::span<Sequence* const> sequences, std::span<const plan::StateCopy> copies = {});
+  const plan::StepInputs& Build(std::span<Sequence* const> sequences,
+                                std::span<const plan::StateCopy> copies = {});
 
   // How often the layout (row ranges, head rows, fixed sampling parameters) was written anew.
   uint64_t layouts_written() const { return layouts_written_; }

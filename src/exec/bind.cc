@@ -28,13 +28,16 @@ kernels::MatmulArgs Binder::MatmulArgsOf(const Node& node) const {
 std::unique_ptr<Runner> Binder::Matmul() {
   const kernels::MatmulArgs args = MatmulArgsOf(node_);
   if (args.w.n == 0 || args.w.k_leaves == 0) return std::make_unique<NothingRunner>();
-  auto matmul = Make<kernels::MatmulArgs>(args, kernels::MatmulKernels(), [](kernels::MatmulArgs& a, const Live& live, const LiveRows& rows) {
-    a.rows = a.x.rows = a.y.rows = rows.Count(live);
-    a.xq.rows = a.int8_activations ? a.rows : 0;
-  });
+  auto matmul =
+      Make<kernels::MatmulArgs>(args, kernels::MatmulKernels(),
+                                [](kernels::MatmulArgs& a, const Live& live, const LiveRows& rows) {
+                                  a.rows = a.x.rows = a.y.rows = rows.Count(live);
+                                  a.xq.rows = a.int8_activations ? a.rows : 0;
+                                });
   if (!c_.faults->bf16_partials || args.finish) return matmul;
   WEFT_CHECK(plan_.workers_per_rank == 1, "bf16_partials wants one worker a rank");
-  return std::make_unique<RoundedPartialsRunner>(std::move(matmul), args.partials, args.roots * args.partials_stride);
+  return std::make_unique<RoundedPartialsRunner>(std::move(matmul), args.partials,
+                                                 args.roots * args.partials_stride);
 }
 
 Binder::NormStep Binder::NormOf(const Node& node) const {
@@ -56,17 +59,21 @@ Binder::NormStep Binder::NormOf(const Node& node) const {
 std::unique_ptr<Runner> Binder::Norm() {
   const NormStep step = NormOf(node_);
   if (step.args.groups == 0) return std::make_unique<NothingRunner>();
-  auto norm = Make<kernels::RmsNormArgs>(step.args, kernels::RmsNormKernels(), [](kernels::RmsNormArgs& a, const Live& live, const LiveRows& rows) {
-    a.x.rows = a.y.rows = a.residual.rows = rows.Count(live);
-  });
+  auto norm = Make<kernels::RmsNormArgs>(
+      step.args, kernels::RmsNormKernels(),
+      [](kernels::RmsNormArgs& a, const Live& live, const LiveRows& rows) {
+        a.x.rows = a.y.rows = a.residual.rows = rows.Count(live);
+      });
   if (step.from.data == nullptr) return norm;
-  return std::make_unique<MovedNormRunner>(std::move(norm), step.from, step.args.residual, rows_, step_.split == Split::kEach,
-                                           c_.worker, plan_.workers_per_rank);
+  return std::make_unique<MovedNormRunner>(std::move(norm), step.from, step.args.residual, rows_,
+                                           step_.split == Split::kEach, c_.worker,
+                                           plan_.workers_per_rank);
 }
 
 std::unique_ptr<Runner> Binder::HashLogits() {
   const Value& logits = g_.value(node_.in[0]);
-  return std::make_unique<HashLogitsRunner>(ViewOf(node_.in[0]), g_.tables[logits.dims[1].table].leaves, c_.rank == 0 && c_.worker == 0);
+  return std::make_unique<HashLogitsRunner>(
+      ViewOf(node_.in[0]), g_.tables[logits.dims[1].table].leaves, c_.rank == 0 && c_.worker == 0);
 }
 
 std::unique_ptr<Runner> Binder::Finish() {
@@ -76,9 +83,11 @@ std::unique_ptr<Runner> Binder::Finish() {
   args.bias = t_.bias.empty() ? nullptr : t_.bias.data();
   const auto* base = reinterpret_cast<const float*>(BaseOf(node_.in[0], c_.rank));
   std::vector<const float*> roots;
-  for (int i = 0; i < t_.roots.count(); ++i) roots.push_back(base + i * Capacity(node_.in[0]) * args.y.cols);
+  for (int i = 0; i < t_.roots.count(); ++i)
+    roots.push_back(base + i * Capacity(node_.in[0]) * args.y.cols);
   auto runner = std::make_unique<FinishRunner>(args, std::move(roots));
-  runner->Bind(Named(kernels::FinishKernels(), step_.impl), rows_, ShareOfUnits(), mine().scratch[c_.worker], UnitsDone());
+  runner->Bind(Named(kernels::FinishKernels(), step_.impl), rows_, ShareOfUnits(),
+               mine().scratch[c_.worker], UnitsDone());
   return runner;
 }
 
@@ -89,7 +98,8 @@ std::unique_ptr<Runner> Binder::Attention() {
   args.kv = KvOf(node_.in[1], args.kv);
   args.heads = static_cast<int>(args.q.cols / args.kv.head_dim);
   args.kv_of_head = t_.kv_of_head.data();
-  if (step_.split == Split::kHeads) args.kv_of_head += plan::HeadsOf(plan_, step_, c_.rank, c_.worker).q_begin;
+  if (step_.split == Split::kHeads)
+    args.kv_of_head += plan::HeadsOf(plan_, step_, c_.rank, c_.worker).q_begin;
   if (args.heads == 0) return std::make_unique<NothingRunner>();
   const auto patch = [](kernels::AttentionArgs& a, const Live& live, const LiveRows&) {
     a.rows = a.q.rows = a.y.rows = live.tokens;
@@ -105,9 +115,11 @@ std::unique_ptr<Runner> Binder::Attention() {
 std::unique_ptr<Runner> Binder::SigmoidMul() {
   kernels::SigmoidMulArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]), ViewOf(node_.out[0])};
   if (args.y.cols == 0) return std::make_unique<NothingRunner>();
-  return Make<kernels::SigmoidMulArgs>(args, kernels::SigmoidMulKernels(), [](kernels::SigmoidMulArgs& a, const Live& live, const LiveRows& rows) {
-    a.x.rows = a.gate.rows = a.y.rows = rows.Count(live);
-  });
+  return Make<kernels::SigmoidMulArgs>(
+      args, kernels::SigmoidMulKernels(),
+      [](kernels::SigmoidMulArgs& a, const Live& live, const LiveRows& rows) {
+        a.x.rows = a.gate.rows = a.y.rows = rows.Count(live);
+      });
 }
 
 std::unique_ptr<Runner> Binder::Bind() {
@@ -141,71 +153,90 @@ std::unique_ptr<Runner> Binder::Bind() {
       kernels::EmbedArgs args = EmbedShape(g_, node_, Capacity(), c_.rank);
       args.table = t_.packed.matrix(args.table.dtype, args.table.n, args.table.k);
       args.y = ViewOf(node_.out[0]);
-      return Make<kernels::EmbedArgs>(args, kernels::EmbedKernels(), [](kernels::EmbedArgs& a, const Live& live, const LiveRows& rows) {
-        a.ids = live.inputs->ids.data() + rows.rows.Begin(live.tokens);
-        a.y.rows = rows.Count(live);
-      });
+      return Make<kernels::EmbedArgs>(
+          args, kernels::EmbedKernels(),
+          [](kernels::EmbedArgs& a, const Live& live, const LiveRows& rows) {
+            a.ids = live.inputs->ids.data() + rows.rows.Begin(live.tokens);
+            a.y.rows = rows.Count(live);
+          });
     }
     case Op::kQuantise: {
       kernels::QuantiseRowsArgs args{ViewOf(node_.in[0]), RowsOf(node_.out[0])};
       if (args.x.cols == 0) return std::make_unique<NothingRunner>();
-      return Make<kernels::QuantiseRowsArgs>(args, kernels::QuantiseRowsKernels(), [](kernels::QuantiseRowsArgs& a, const Live& live, const LiveRows& rows) {
-        a.x.rows = a.out.rows = rows.Count(live);
-      });
+      return Make<kernels::QuantiseRowsArgs>(
+          args, kernels::QuantiseRowsKernels(),
+          [](kernels::QuantiseRowsArgs& a, const Live& live, const LiveRows& rows) {
+            a.x.rows = a.out.rows = rows.Count(live);
+          });
     }
     case Op::kAdd: {
       kernels::AddArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]), ViewOf(node_.out[0])};
-      return Make<kernels::AddArgs>(args, kernels::AddKernels(), [](kernels::AddArgs& a, const Live& live, const LiveRows& rows) {
-        a.a.rows = a.b.rows = a.y.rows = rows.Count(live);
-      });
+      return Make<kernels::AddArgs>(
+          args, kernels::AddKernels(),
+          [](kernels::AddArgs& a, const Live& live, const LiveRows& rows) {
+            a.a.rows = a.b.rows = a.y.rows = rows.Count(live);
+          });
     }
     case Op::kRope: {
       kernels::RopeArgs args = RopeShape(g_, node_, Capacity(), c_.rank);
       args.x = HeadsOf(node_.out[0], args.head_dim);
       args.heads = static_cast<int>(args.x.cols / args.head_dim);
       if (args.heads == 0) return std::make_unique<NothingRunner>();
-      WEFT_CHECK(ViewOf(node_.out[0]).data == ViewOf(node_.in[0]).data, "{}: rope is in place", node_.layer);
+      WEFT_CHECK(ViewOf(node_.out[0]).data == ViewOf(node_.in[0]).data, "{}: rope is in place",
+                 node_.layer);
       args.cos = c_.memory->rope_cos;
       args.sin = c_.memory->rope_sin;
-      return Make<kernels::RopeArgs>(args, kernels::RopeKernels(), [](kernels::RopeArgs& a, const Live& live, const LiveRows&) {
-        a.x.rows = live.tokens;
-        a.positions = live.inputs->positions.data();
-      });
+      return Make<kernels::RopeArgs>(args, kernels::RopeKernels(),
+                                     [](kernels::RopeArgs& a, const Live& live, const LiveRows&) {
+                                       a.x.rows = live.tokens;
+                                       a.positions = live.inputs->positions.data();
+                                     });
     }
     case Op::kKvWrite: {
       kernels::KvWriteArgs args = KvWriteShape(g_, node_, Capacity(), c_.rank);
       args.k = HeadsOf(node_.in[1], args.kv.head_dim);
       args.v = HeadsOf(node_.in[2], args.kv.head_dim);
       if (args.k.cols == 0) return std::make_unique<NothingRunner>();
-      if (step_.split == Split::kHeads) args.first_head = static_cast<int>(plan::HeadsOf(plan_, step_, c_.rank, c_.worker).kv_begin);
+      if (step_.split == Split::kHeads)
+        args.first_head =
+            static_cast<int>(plan::HeadsOf(plan_, step_, c_.rank, c_.worker).kv_begin);
       args.kv = KvOf(node_.in[0], args.kv);
-      return Make<kernels::KvWriteArgs>(args, kernels::KvWriteKernels(), [](kernels::KvWriteArgs& a, const Live& live, const LiveRows&) {
-        a.k.rows = a.v.rows = live.tokens;
-        a.slots = live.inputs->slots.data();
-      });
+      return Make<kernels::KvWriteArgs>(
+          args, kernels::KvWriteKernels(),
+          [](kernels::KvWriteArgs& a, const Live& live, const LiveRows&) {
+            a.k.rows = a.v.rows = live.tokens;
+            a.slots = live.inputs->slots.data();
+          });
     }
     case Op::kSiluMul: {
       kernels::SiluMulArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]), ViewOf(node_.out[0])};
       if (args.y.cols == 0) return std::make_unique<NothingRunner>();
-      return Make<kernels::SiluMulArgs>(args, kernels::SiluMulKernels(), [](kernels::SiluMulArgs& a, const Live& live, const LiveRows& rows) {
-        a.gate.rows = a.up.rows = a.y.rows = rows.Count(live);
-      });
+      return Make<kernels::SiluMulArgs>(
+          args, kernels::SiluMulKernels(),
+          [](kernels::SiluMulArgs& a, const Live& live, const LiveRows& rows) {
+            a.gate.rows = a.up.rows = a.y.rows = rows.Count(live);
+          });
     }
     case Op::kConcat: {
-      const kernels::ConcatArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]), ViewOf(node_.out[0])};
-      return Make<kernels::ConcatArgs>(args, kernels::ConcatKernels(), [](kernels::ConcatArgs& a, const Live& live, const LiveRows& rows) {
-        a.a.rows = a.b.rows = a.y.rows = rows.Count(live);
-      });
+      const kernels::ConcatArgs args{ViewOf(node_.in[0]), ViewOf(node_.in[1]),
+                                     ViewOf(node_.out[0])};
+      return Make<kernels::ConcatArgs>(
+          args, kernels::ConcatKernels(),
+          [](kernels::ConcatArgs& a, const Live& live, const LiveRows& rows) {
+            a.a.rows = a.b.rows = a.y.rows = rows.Count(live);
+          });
     }
     case Op::kGatherRows: {
       kernels::GatherRowsArgs args;
       args.x = ViewOf(node_.in[0]);
       args.y = ViewOf(node_.out[0]);
-      return Make<kernels::GatherRowsArgs>(args, kernels::GatherRowsKernels(), [](kernels::GatherRowsArgs& a, const Live& live, const LiveRows&) {
-        a.rows = live.inputs->head_rows.data();
-        a.x.rows = live.tokens;
-        a.y.rows = live.head_rows;
-      });
+      return Make<kernels::GatherRowsArgs>(
+          args, kernels::GatherRowsKernels(),
+          [](kernels::GatherRowsArgs& a, const Live& live, const LiveRows&) {
+            a.rows = live.inputs->head_rows.data();
+            a.x.rows = live.tokens;
+            a.y.rows = live.head_rows;
+          });
     }
     case Op::kArgmax: {
       kernels::ArgmaxArgs args = ArgmaxShape(g_, node_, Capacity(), c_.rank);
@@ -213,9 +244,9 @@ std::unique_ptr<Runner> Binder::Bind() {
       args.logits = ViewOf(node_.in[0]);
       args.first_id = static_cast<int32_t>(ElementsOf(g_, logits, 1, c_.rank).begin);
       args.out = reinterpret_cast<kernels::ValueIndex*>(BaseOf(node_.out[0], c_.rank));
-      return Make<kernels::ArgmaxArgs>(args, kernels::ArgmaxKernels(), [](kernels::ArgmaxArgs& a, const Live& live, const LiveRows&) {
-        a.logits.rows = live.head_rows;
-      });
+      return Make<kernels::ArgmaxArgs>(args, kernels::ArgmaxKernels(),
+                                       [](kernels::ArgmaxArgs& a, const Live& live,
+                                          const LiveRows&) { a.logits.rows = live.head_rows; });
     }
     case Op::kSample: {
       if (c_.rank != 0) return std::make_unique<NothingRunner>();
@@ -223,14 +254,16 @@ std::unique_ptr<Runner> Binder::Bind() {
       args.logits = ViewOf(node_.in[0]);
       args.vocab_leaf_begin = t_.leaf_begin.data();
       args.vocab_leaves = static_cast<int>(t_.leaf_begin.size()) - 1;
-      return Make<kernels::SampleArgs>(args, kernels::SampleKernels(), [](kernels::SampleArgs& a, const Live& live, const LiveRows&) {
-        a.logits.rows = live.head_rows;
-        a.rows = live.inputs->sample.data();
-        a.out = live.sampled;
-        a.top_ids = live.top_ids;
-        a.top_logprobs = live.top_logprobs;
-        a.top_stride = live.inputs->top_logprobs;
-      });
+      return Make<kernels::SampleArgs>(
+          args, kernels::SampleKernels(),
+          [](kernels::SampleArgs& a, const Live& live, const LiveRows&) {
+            a.logits.rows = live.head_rows;
+            a.rows = live.inputs->sample.data();
+            a.out = live.sampled;
+            a.top_ids = live.top_ids;
+            a.top_logprobs = live.top_logprobs;
+            a.top_stride = live.inputs->top_logprobs;
+          });
     }
     default: break;
   }
@@ -246,17 +279,23 @@ std::vector<std::span<const std::byte>> Binder::FirstWeights(int64_t bytes) {
   const auto* kernel = Named(kernels::MatmulKernels(), step_.impl);
   if (kernel->panels == nullptr || args.rows == 0) return pieces;
   const Slice panels = kernel->panels(args, ShareOfUnits().Of(kernel->units(args)));
-  const auto leaf_bytes = [&](int leaf) { return kernels::PanelOffset(args.w.dtype, args.w.k_begin[leaf + 1] - args.w.k_begin[leaf]); };
+  const auto leaf_bytes = [&](int leaf) {
+    return kernels::PanelOffset(args.w.dtype, args.w.k_begin[leaf + 1] - args.w.k_begin[leaf]);
+  };
   int64_t panel_bytes = 0;
   for (int leaf = 0; leaf < args.w.k_leaves; ++leaf) panel_bytes += leaf_bytes(leaf);
-  const int64_t end = std::min(panels.end, panels.begin + std::max<int64_t>(bytes / panel_bytes, 1));
+  const int64_t end =
+      std::min(panels.end, panels.begin + std::max<int64_t>(bytes / panel_bytes, 1));
   for (int leaf = 0; leaf < args.w.k_leaves; ++leaf) {
     for (int64_t p = panels.begin; p < end; ++p) {
       const std::byte* begin = args.w.data[int64_t{leaf} * args.w.panels + p];
       // A panel begins at a line of its own.
-      const bool joins = p > panels.begin && begin - (pieces.back().data() + pieces.back().size()) < 64 && begin > pieces.back().data();
+      const bool joins = p > panels.begin &&
+                         begin - (pieces.back().data() + pieces.back().size()) < 64 &&
+                         begin > pieces.back().data();
       if (!joins) pieces.emplace_back(begin, size_t{0});
-      pieces.back() = {pieces.back().data(), static_cast<size_t>(begin + leaf_bytes(leaf) - pieces.back().data())};
+      pieces.back() = {pieces.back().data(),
+                       static_cast<size_t>(begin + leaf_bytes(leaf) - pieces.back().data())};
     }
   }
   return pieces;
@@ -266,7 +305,8 @@ std::unique_ptr<Runner> BindStep(const BindContext& context, RankTables& tables,
   return Binder(context, tables, step).Bind();
 }
 
-std::vector<std::span<const std::byte>> FirstWeights(const BindContext& context, RankTables& tables, size_t step, int64_t bytes) {
+std::vector<std::span<const std::byte>> FirstWeights(const BindContext& context, RankTables& tables,
+                                                     size_t step, int64_t bytes) {
   return Binder(context, tables, step).FirstWeights(bytes);
 }
 

@@ -4,8 +4,8 @@
 
 namespace weft::exec {
 
-// Columns [begin, end) of a reduction. Where they are not all of them, a member's roots of those before stand
-// before theirs.
+// Columns [begin, end) of a reduction. Where they are not all of them, a member's roots of those
+// before stand before theirs.
 Reduction Binder::ReductionOf(const Node& node, int64_t begin, int64_t end) const {
   const std::vector<int> group = GroupOf(g_, node, c_.rank);
   Reduction out;
@@ -19,7 +19,9 @@ Reduction Binder::ReductionOf(const Node& node, int64_t begin, int64_t end) cons
   args.merges = t_.roots.merges.data();
   args.dtype = g_.value(node.out[0]).dtype;
   args.bias = t_.bias.empty() ? nullptr : t_.bias.data() + begin;
-  args.finish = Named(kernels::FinishKernels(), plan_.target == "reference" ? "ref" : std::string(kernels::FinishKernels()[0]->name));
+  args.finish =
+      Named(kernels::FinishKernels(),
+            plan_.target == "reference" ? "ref" : std::string(kernels::FinishKernels()[0]->name));
   out.strides.assign(args.root_count, args.cols);
   out.in = LiveRowsOf(node.in[0], c_.rank);
   if (node.op == Op::kReduceScatter) out.starts.assign(group.size() + 1, 0);
@@ -34,8 +36,11 @@ Reduction Binder::ReductionOf(const Node& node, int64_t begin, int64_t end) cons
 }
 
 std::unique_ptr<Runner> Binder::Reduce() {
-  const auto* method = MethodNamed(node_.op == Op::kReduceScatter ? comm::ReduceScatterMethods() : comm::AllReduceMethods(), step_.impl);
-  return std::make_unique<ReduceRunner>(c_, method, step_.split, GroupOf(g_, node_, c_.rank), ReductionOf(node_, 0, g_.value(node_.out[0]).dims[1].n));
+  const auto* method = MethodNamed(
+      node_.op == Op::kReduceScatter ? comm::ReduceScatterMethods() : comm::AllReduceMethods(),
+      step_.impl);
+  return std::make_unique<ReduceRunner>(c_, method, step_.split, GroupOf(g_, node_, c_.rank),
+                                        ReductionOf(node_, 0, g_.value(node_.out[0]).dims[1].n));
 }
 
 std::unique_ptr<Runner> Binder::MatmulAllReduceNorm() {
@@ -59,7 +64,8 @@ std::unique_ptr<Runner> Binder::MatmulAllReduceNorm() {
   std::vector<Reduction> reductions;
   const int tiles = fused::TilesOf(plan_.bucket.rows_max, cols);
   for (int t = 0; t < tiles; ++t) {
-    const int64_t begin = fused::TileBegin(cols, t, tiles), end = fused::TileBegin(cols, t + 1, tiles);
+    const int64_t begin = fused::TileBegin(cols, t, tiles),
+                  end = fused::TileBegin(cols, t + 1, tiles);
     kernels::MatmulArgs& tile = matmuls.emplace_back(whole);
     if (whole.w.k_leaves > 0) {
       tile.w = t_.tiles[t].matrix(whole.w.dtype, end - begin, whole.w.k);
@@ -68,7 +74,8 @@ std::unique_ptr<Runner> Binder::MatmulAllReduceNorm() {
     }
     reductions.push_back(ReductionOf(chain.exchange, begin, end));
   }
-  return std::make_unique<MatmulAllReduceNormRunner>(c_, UnitsDone(), args, matmuls, std::move(reductions), rows_);
+  return std::make_unique<MatmulAllReduceNormRunner>(c_, UnitsDone(), args, matmuls,
+                                                     std::move(reductions), rows_);
 }
 
 std::unique_ptr<Runner> Binder::MatmulReduceScatter() {
@@ -81,7 +88,8 @@ std::unique_ptr<Runner> Binder::MatmulReduceScatter() {
   args.worker = c_.worker;
   args.workers = plan_.workers_per_rank;
   args.scratch = mine().scratch[c_.worker];
-  return std::make_unique<MatmulReduceScatterRunner>(c_, UnitsDone(), args, ReductionOf(chain.exchange, 0, g_.value(node_.out[0]).dims[1].n));
+  return std::make_unique<MatmulReduceScatterRunner>(
+      c_, UnitsDone(), args, ReductionOf(chain.exchange, 0, g_.value(node_.out[0]).dims[1].n));
 }
 
 std::unique_ptr<Runner> Binder::Move() {
@@ -91,10 +99,12 @@ std::unique_ptr<Runner> Binder::Move() {
     members.push_back(HeldBy(node_.in[0], rank));
     if (c_.processes || rank == c_.rank) results.push_back(HeldBy(node_.out[0], rank));
   }
-  const int place = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
-  const auto* method = MethodNamed(node_.op == Op::kAllToAll ? comm::AllToAllMethods() : comm::AllGatherMethods(), step_.impl);
-  return std::make_unique<MoveRunner>(c_, method, step_.split, group, place, std::move(members), std::move(results),
-                                      IsExchange(node_.op));
+  const int place =
+      static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
+  const auto* method = MethodNamed(
+      node_.op == Op::kAllToAll ? comm::AllToAllMethods() : comm::AllGatherMethods(), step_.impl);
+  return std::make_unique<MoveRunner>(c_, method, step_.split, group, place, std::move(members),
+                                      std::move(results), IsExchange(node_.op));
 }
 
 std::unique_ptr<Runner> Binder::DispatchRows() {
@@ -118,14 +128,18 @@ std::unique_ptr<Runner> Binder::DispatchRows() {
     args.to[p] = plane.data;
     args.to_stride[p] = plane.stride;
   }
-  return std::make_unique<DispatchRowsRunner>(c_, MethodNamed(comm::DispatchRowsMethods(), step_.impl), step_.split, group, args,
-                                              std::move(members), std::move(experts), c_.faults->rows_of_another_owner);
+  return std::make_unique<DispatchRowsRunner>(
+      c_, MethodNamed(comm::DispatchRowsMethods(), step_.impl), step_.split, group, args,
+      std::move(members), std::move(experts), c_.faults->rows_of_another_owner);
 }
 
 std::unique_ptr<Runner> Binder::PairMax() {
   std::vector<const kernels::ValueIndex*> peers;
-  for (int r = 0; r < g_.mesh.ranks(); ++r) peers.push_back(reinterpret_cast<const kernels::ValueIndex*>(BaseOf(node_.in[0], r)));
-  return std::make_unique<PairMaxRunner>(c_, step_.impl, step_.split, std::move(peers), reinterpret_cast<kernels::ValueIndex*>(BaseOf(node_.out[0], c_.rank)));
+  for (int r = 0; r < g_.mesh.ranks(); ++r)
+    peers.push_back(reinterpret_cast<const kernels::ValueIndex*>(BaseOf(node_.in[0], r)));
+  return std::make_unique<PairMaxRunner>(
+      c_, step_.impl, step_.split, std::move(peers),
+      reinterpret_cast<kernels::ValueIndex*>(BaseOf(node_.out[0], c_.rank)));
 }
 
 }  // namespace weft::exec

@@ -12,14 +12,18 @@ std::unique_ptr<Runner> Binder::CausalConv() {
   args.x = HeadsOf(node_.in[1]);
   args.y = HeadsOf(node_.out[0]);
   const int64_t e = FactsOf(args.x.dtype).block_bytes;
-  const int64_t first = (static_cast<std::byte*>(args.x.data) - static_cast<std::byte*>(ViewOf(node_.in[1]).data)) / e;
+  const int64_t first =
+      (static_cast<std::byte*>(args.x.data) - static_cast<std::byte*>(ViewOf(node_.in[1]).data)) /
+      e;
   args.w = t_.gain.data() + first;
   args.state = StateOf(node_.in[0]) + first * e;
-  return Make<kernels::CausalConvArgs>(args, kernels::CausalConvKernels(), [](kernels::CausalConvArgs& a, const Live& live, const LiveRows&) {
-    a.x.rows = a.y.rows = live.tokens;
-    a.segments = live.inputs->segments.data();
-    a.segment_count = static_cast<int>(live.inputs->segments.size());
-  });
+  return Make<kernels::CausalConvArgs>(
+      args, kernels::CausalConvKernels(),
+      [](kernels::CausalConvArgs& a, const Live& live, const LiveRows&) {
+        a.x.rows = a.y.rows = live.tokens;
+        a.segments = live.inputs->segments.data();
+        a.segment_count = static_cast<int>(live.inputs->segments.size());
+      });
 }
 
 std::unique_ptr<Runner> Binder::GatedDelta() {
@@ -44,11 +48,13 @@ std::unique_ptr<Runner> Binder::GatedDelta() {
     const plan::WorkerHeads own_heads = plan::HeadsOf(plan_, step_, c_.rank, c_.worker);
     share = {own_heads.q_begin, own_heads.q_end, args.value_heads};
   }
-  return Make<kernels::GatedDeltaArgs>(args, kernels::GatedDeltaKernels(), share, [](kernels::GatedDeltaArgs& a, const Live& live, const LiveRows&) {
-    a.q.rows = a.k.rows = a.v.rows = a.a.rows = a.b.rows = a.y.rows = live.tokens;
-    a.segments = live.inputs->segments.data();
-    a.segment_count = static_cast<int>(live.inputs->segments.size());
-  });
+  return Make<kernels::GatedDeltaArgs>(
+      args, kernels::GatedDeltaKernels(), share,
+      [](kernels::GatedDeltaArgs& a, const Live& live, const LiveRows&) {
+        a.q.rows = a.k.rows = a.v.rows = a.a.rows = a.b.rows = a.y.rows = live.tokens;
+        a.segments = live.inputs->segments.data();
+        a.segment_count = static_cast<int>(live.inputs->segments.size());
+      });
 }
 
 std::unique_ptr<Runner> Binder::GatedNorm() {
@@ -61,9 +67,11 @@ std::unique_ptr<Runner> Binder::GatedNorm() {
   if (args.heads == 0) return std::make_unique<NothingRunner>();
   args.w = t_.gain.data();
   args.leaf_begin = t_.leaf_begin.data();
-  return Make<kernels::GatedRmsNormArgs>(args, kernels::GatedRmsNormKernels(), [](kernels::GatedRmsNormArgs& a, const Live& live, const LiveRows& rows) {
-    a.o.rows = a.z.rows = a.y.rows = rows.Count(live);
-  });
+  return Make<kernels::GatedRmsNormArgs>(
+      args, kernels::GatedRmsNormKernels(),
+      [](kernels::GatedRmsNormArgs& a, const Live& live, const LiveRows& rows) {
+        a.o.rows = a.z.rows = a.y.rows = rows.Count(live);
+      });
 }
 
 std::unique_ptr<Runner> Binder::Route() {
@@ -72,9 +80,9 @@ std::unique_ptr<Runner> Binder::Route() {
   args.correction = t_.bias.empty() ? nullptr : t_.bias.data();
   args.ids = reinterpret_cast<int32_t*>(BaseOf(node_.out[0], c_.rank));
   args.weights = reinterpret_cast<float*>(BaseOf(node_.out[1], c_.rank));
-  return Make<kernels::RouteArgs>(args, kernels::RouteKernels(), [](kernels::RouteArgs& a, const Live& live, const LiveRows& rows) {
-    a.logits.rows = rows.Count(live);
-  });
+  return Make<kernels::RouteArgs>(args, kernels::RouteKernels(),
+                                  [](kernels::RouteArgs& a, const Live& live,
+                                     const LiveRows& rows) { a.logits.rows = rows.Count(live); });
 }
 
 std::unique_ptr<Runner> Binder::GroupRoutes() {
@@ -84,9 +92,9 @@ std::unique_ptr<Runner> Binder::GroupRoutes() {
   args.begin = grouping.begin;
   args.token = grouping.token;
   args.place = grouping.place;
-  return Make<kernels::GroupRoutesArgs>(args, kernels::GroupRoutesKernels(), [](kernels::GroupRoutesArgs& a, const Live& live, const LiveRows& rows) {
-    a.rows = rows.Count(live);
-  });
+  return Make<kernels::GroupRoutesArgs>(args, kernels::GroupRoutesKernels(),
+                                        [](kernels::GroupRoutesArgs& a, const Live& live,
+                                           const LiveRows& rows) { a.rows = rows.Count(live); });
 }
 
 std::unique_ptr<Runner> Binder::Dispatch() {
@@ -99,10 +107,12 @@ std::unique_ptr<Runner> Binder::Dispatch() {
     args.x = ViewOf(node_.in[0]);
     args.y = ViewOf(node_.out[0]);
   }
-  return Make<kernels::GatherRowsArgs>(args, kernels::GatherRowsKernels(), [](kernels::GatherRowsArgs& a, const Live& live, const LiveRows& rows) {
-    a.x.rows = a.xq.rows = live.tokens;
-    a.y.rows = a.yq.rows = rows.Count(live);
-  });
+  return Make<kernels::GatherRowsArgs>(
+      args, kernels::GatherRowsKernels(),
+      [](kernels::GatherRowsArgs& a, const Live& live, const LiveRows& rows) {
+        a.x.rows = a.xq.rows = live.tokens;
+        a.y.rows = a.yq.rows = rows.Count(live);
+      });
 }
 
 std::unique_ptr<Runner> Binder::ExpertMatmul() {
@@ -127,7 +137,8 @@ std::unique_ptr<Runner> Binder::ExpertMatmul() {
     a.matmul.rows = a.matmul.x.rows = a.matmul.y.rows = rows.Count(live);
     a.matmul.xq.rows = a.matmul.int8_activations ? a.matmul.rows : 0;
   };
-  return Make<kernels::GroupedMatmulArgs>(args, kernels::GroupedMatmulKernels()[0], ShareOfUnits(), patch);
+  return Make<kernels::GroupedMatmulArgs>(args, kernels::GroupedMatmulKernels()[0], ShareOfUnits(),
+                                          patch);
 }
 
 std::unique_ptr<Runner> Binder::Combine() {
@@ -141,9 +152,9 @@ std::unique_ptr<Runner> Binder::Combine() {
   args.merges = t_.merges.data();
   args.partials = reinterpret_cast<float*>(BaseOf(node_.out[0], c_.rank));
   args.partials_stride = Capacity() * args.rows.cols;
-  return Make<kernels::CombineArgs>(args, kernels::CombineKernels(), [](kernels::CombineArgs& a, const Live& live, const LiveRows& rows) {
-    a.tokens = rows.Count(live);
-  });
+  return Make<kernels::CombineArgs>(args, kernels::CombineKernels(),
+                                    [](kernels::CombineArgs& a, const Live& live,
+                                       const LiveRows& rows) { a.tokens = rows.Count(live); });
 }
 
 }  // namespace weft::exec

@@ -1,6 +1,6 @@
-// Binds one step of a plan: where its values stand, which kernel, which tables. The ops of dense layers are
-// in bind.cc, those that exchange in bind_exchanges.cc, experts and recurrences in bind_hybrid.cc.
-// Thread: start-up. Internal to these files.
+// Binds one step of a plan: where its values stand, which kernel, which tables. The ops of dense
+// layers are in bind.cc, those that exchange in bind_exchanges.cc, experts and recurrences in
+// bind_hybrid.cc. Thread: start-up. Internal to these files.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,13 @@ using plan::Region;
 class Binder {
  public:
   Binder(const BindContext& c, RankTables& tables, size_t step)
-      : c_(c), plan_(*c.plan), g_(c.plan->graph), step_(c.plan->steps[step]), node_(g_.nodes[step_.node]),
-        t_(tables.steps[step]), rows_(LiveRowsOf(RowsOfStep(node_), c.rank)) {}
+      : c_(c),
+        plan_(*c.plan),
+        g_(c.plan->graph),
+        step_(c.plan->steps[step]),
+        node_(g_.nodes[step_.node]),
+        t_(tables.steps[step]),
+        rows_(LiveRowsOf(RowsOfStep(node_), c.rank)) {}
 
   std::unique_ptr<Runner> Bind();
   std::vector<std::span<const std::byte>> FirstWeights(int64_t bytes);
@@ -38,8 +43,10 @@ class Binder {
 
   LiveRows LiveRowsOf(ValueId id, int rank) const {
     const Value& v = g_.value(id);
-    LiveRows live{plan::LocalRows(g_, v, rank), !v.dims.empty() && v.dims[0].sym == graph::Sym::kHeadRows};
-    if (live.rows.routes()) live.routes = GroupingAt(plan::GroupingOfRoutes(g_, *c_.uses, id), rank).count();
+    LiveRows live{plan::LocalRows(g_, v, rank),
+                  !v.dims.empty() && v.dims[0].sym == graph::Sym::kHeadRows};
+    if (live.rows.routes())
+      live.routes = GroupingAt(plan::GroupingOfRoutes(g_, *c_.uses, id), rank).count();
     return live;
   }
   // A grouping of routes as it stands on `rank`.
@@ -51,7 +58,8 @@ class Binder {
   Grouping GroupingAt(ValueId id, int rank) const {
     auto* base = reinterpret_cast<int32_t*>(BaseOf(id, rank));
     const plan::GroupingLayout at = plan::GroupingOf(g_, g_.value(id), plan_.bucket.rows_max);
-    return {base + at.begin, base + at.token, base + at.place, plan::ExpertsOf(g_, g_.value(id), rank)};
+    return {base + at.begin, base + at.token, base + at.place,
+            plan::ExpertsOf(g_, g_.value(id), rank)};
   }
   Grouping GroupingAt(ValueId id) const { return GroupingAt(id, c_.rank); }
   // Rows that there is room for, of a value and of what the step makes; the same on every rank.
@@ -102,12 +110,16 @@ class Binder {
     const plan::WorkerHeads own = plan::HeadsOf(plan_, step_, c_.rank, c_.worker);
     const bool q = plan::HoldsQueries(plan_, step_, id);
     const int64_t begin = q ? own.q_begin : own.kv_begin, end = q ? own.q_end : own.kv_end;
-    view.data = static_cast<std::byte*>(view.data) + begin * head_dim * FactsOf(view.dtype).block_bytes;
+    view.data =
+        static_cast<std::byte*>(view.data) + begin * head_dim * FactsOf(view.dtype).block_bytes;
     view.cols = (end - begin) * head_dim;
     return view;
   }
   // The same where the plan knows how wide a head is.
-  View HeadsOf(ValueId id) const { return step_.split != Split::kHeads ? ViewOf(id) : HeadsOf(id, plan::HeadDimOf(plan_, step_, id)); }
+  View HeadsOf(ValueId id) const {
+    return step_.split != Split::kHeads ? ViewOf(id)
+                                        : HeadsOf(id, plan::HeadDimOf(plan_, step_, id));
+  }
   kernels::QuantisedRows RowsOf(ValueId id) const {
     const int64_t k = LocalWidth(g_, g_.value(id), c_.rank);
     return kernels::QuantisedRows::In(BaseOf(id, c_.rank), Capacity(id), Capacity(id), k);
@@ -127,24 +139,31 @@ class Binder {
 
   Share ShareOfUnits() const { return ShareOf(step_.split, c_.worker, plan_.workers_per_rank); }
   template <typename Args>
-  std::unique_ptr<Runner> Make(Args args, const Kernel<Args>* kernel, Share share, typename KernelRunner<Args>::Patch patch) const {
-    return std::make_unique<KernelRunner<Args>>(args, kernel, patch, rows_, share, mine().scratch[c_.worker], UnitsDone());
+  std::unique_ptr<Runner> Make(Args args, const Kernel<Args>* kernel, Share share,
+                               typename KernelRunner<Args>::Patch patch) const {
+    return std::make_unique<KernelRunner<Args>>(args, kernel, patch, rows_, share,
+                                                mine().scratch[c_.worker], UnitsDone());
   }
   template <typename Args>
-  std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list, Share share, typename KernelRunner<Args>::Patch patch) const {
+  std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list, Share share,
+                               typename KernelRunner<Args>::Patch patch) const {
     return Make<Args>(args, Named(list, step_.impl), share, patch);
   }
   template <typename Args>
-  std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list, typename KernelRunner<Args>::Patch patch) const {
+  std::unique_ptr<Runner> Make(Args args, std::span<const Kernel<Args>* const> list,
+                               typename KernelRunner<Args>::Patch patch) const {
     return Make<Args>(args, list, ShareOfUnits(), patch);
   }
-  int64_t* UnitsDone() const { return &mine().units[c_.worker].of_op[static_cast<size_t>(node_.op)]; }
+  int64_t* UnitsDone() const {
+    return &mine().units[c_.worker].of_op[static_cast<size_t>(node_.op)];
+  }
   // A value as it stands on `rank`, for those who move it.
   Held HeldBy(ValueId id, int rank) const {
     const Value& v = g_.value(id);
     Held held{{}, LiveRowsOf(id, rank), ElementsOf(g_, v, 1, rank)};
     if (v.int8_rows) {
-      const auto q = kernels::QuantisedRows::In(BaseOf(id, rank), Capacity(id), Capacity(id), held.columns.size());
+      const auto q = kernels::QuantisedRows::In(BaseOf(id, rank), Capacity(id), Capacity(id),
+                                                held.columns.size());
       held.planes = {{reinterpret_cast<std::byte*>(q.q), q.k, 1, 1},
                      {reinterpret_cast<std::byte*>(q.d), q.k / 32 * 4, 32, 4},
                      {reinterpret_cast<std::byte*>(q.sum), q.k / 32 * 4, 32, 4}};

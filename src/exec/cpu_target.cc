@@ -40,7 +40,9 @@ struct Ask {
         continue;
       }
       if (kernel->isa > options.isa) {
-        choice.refused.push_back({name, fmt::format("cpu offers {}, it needs {}", kernels::NameOf(options.isa), kernels::NameOf(kernel->isa))});
+        choice.refused.push_back(
+            {name, fmt::format("cpu offers {}, it needs {}", kernels::NameOf(options.isa),
+                               kernels::NameOf(kernel->isa))});
         continue;
       }
       std::string reason;
@@ -67,10 +69,12 @@ auto Shapes(const Graph& g, const Node& node, int64_t rows, Shape shape) {
 }
 
 // The cheapest of a collective's methods by the cost table; --impl goes before. The others are told
-// with what they cost, also those behind it in the list. `args`: one for each rank, for `rows` rows.
+// with what they cost, also those behind it in the list. `args`: one for each rank, for `rows`
+// rows.
 template <typename Args>
-plan::Choice ChooseMethod(const CpuTargetOptions& options, std::span<const comm::Method<Args>* const> list, const std::vector<Args>& args,
-                          int64_t rows) {
+plan::Choice ChooseMethod(const CpuTargetOptions& options,
+                          std::span<const comm::Method<Args>* const> list,
+                          const std::vector<Args>& args, int64_t rows) {
   const std::string_view family = comm::NameOf(list.front()->kind);
   const auto forced = options.impl.find(family);
   const int ranks = static_cast<int>(args.size()), workers = options.workers_per_rank;
@@ -79,7 +83,8 @@ plan::Choice ChooseMethod(const CpuTargetOptions& options, std::span<const comm:
   std::vector<plan::MethodCost> costs;
   for (const auto* method : list) {
     std::string reason = method->refuse(args.front());
-    if (reason.empty() && forced != options.impl.end() && forced->second != method->name) reason = fmt::format("--impl {}={}", family, forced->second);
+    if (reason.empty() && forced != options.impl.end() && forced->second != method->name)
+      reason = fmt::format("--impl {}={}", family, forced->second);
     if (!reason.empty()) {
       choice.refused.push_back({std::string(method->name), std::move(reason)});
       continue;
@@ -87,9 +92,11 @@ plan::Choice ChooseMethod(const CpuTargetOptions& options, std::span<const comm:
     int64_t most = 0;
     for (const Args& a : args) most = std::max(most, method->bytes(a));
     const int phases = method->phases(args.front());
-    // Few rows in one phase are done by every worker for itself (chain_steps); else workers share them and meet.
+    // Few rows in one phase are done by every worker for itself (chain_steps); else workers share
+    // them and meet.
     const bool shared = workers > 1 && (phases > 1 || rows > options.each_rows_max);
-    std::optional<double> ns = options.costs.ExchangeNs(family, method->name, ranks, shared ? most / workers : most, phases);
+    std::optional<double> ns = options.costs.ExchangeNs(family, method->name, ranks,
+                                                        shared ? most / workers : most, phases);
     if (ns && shared) *ns += options.costs.MeetingNs(workers);
     able.push_back(method);
     costs.push_back({method->name, ns});
@@ -101,8 +108,11 @@ plan::Choice ChooseMethod(const CpuTargetOptions& options, std::span<const comm:
     std::string reason = "the cost table does not know it";
     if (costs[i].ns) {
       const double others = costs[best].ns.value_or(0);
-      reason = fmt::format("{:.0f} ns for {} row{}, {} takes {:.0f} ns{}", *costs[i].ns, rows, rows == 1 ? "" : "s", costs[best].method, others,
-                           *costs[i].ns < others ? fmt::format("; it must save {:.0f} %", plan::kSavingLeast * 100) : "");
+      reason = fmt::format("{:.0f} ns for {} row{}, {} takes {:.0f} ns{}", *costs[i].ns, rows,
+                           rows == 1 ? "" : "s", costs[best].method, others,
+                           *costs[i].ns < others
+                               ? fmt::format("; it must save {:.0f} %", plan::kSavingLeast * 100)
+                               : "");
     }
     choice.refused.push_back({std::string(able[i]->name), std::move(reason)});
   }
@@ -119,11 +129,13 @@ plan::Choice ChooseMethod(const CpuTargetOptions& options, std::span<const comm:
 using ReduceMethods = std::span<const comm::Method<comm::ReduceArgs>* const>;
 
 // Of an all-reduce or a reduce-scatter.
-plan::Choice ChooseReduce(const CpuTargetOptions& options, ReduceMethods list, const Graph& g, const Node& node, int32_t rows_max) {
+plan::Choice ChooseReduce(const CpuTargetOptions& options, ReduceMethods list, const Graph& g,
+                          const Node& node, int32_t rows_max) {
   const int64_t rows = plan::RowCapacity(g, node.in[0], rows_max);
   const int ranks = GroupSizeOf(g, node);
   const plan::KLeaves leaves = plan::LeavesOf(g, plan::MakerOfRoots(g, node.in[0]), 0);
-  const comm::RootLayout roots = comm::MakeRootLayout(leaves.table == nullptr ? LeafTable::Whole(1) : *leaves.table, ranks);
+  const comm::RootLayout roots =
+      comm::MakeRootLayout(leaves.table == nullptr ? LeafTable::Whole(1) : *leaves.table, ranks);
   comm::ReduceArgs args;
   args.ranks = ranks;
   args.rows = rows;
@@ -137,9 +149,10 @@ plan::Choice ChooseReduce(const CpuTargetOptions& options, ReduceMethods list, c
   return ChooseMethod(options, list, members, rows);
 }
 
-// Every link of a fused step's chain is chosen as it would be alone. Halving meets between phases that only
-// a meeting of all orders, so it is no method of one.
-plan::Choice ChooseFused(const CpuTargetOptions& options, const Graph& g, const Node& node, const plan::Bucket& bucket) {
+// Every link of a fused step's chain is chosen as it would be alone. Halving meets between phases
+// that only a meeting of all orders, so it is no method of one.
+plan::Choice ChooseFused(const CpuTargetOptions& options, const Graph& g, const Node& node,
+                         const plan::Bucket& bucket) {
   const graph::FusedChain chain = ChainOf(node);
   const int64_t rows = plan::RowCapacity(g, node.in[0], bucket.rows_max);
   const bool scatters = chain.norm.op == Op::kCount;
@@ -147,16 +160,20 @@ plan::Choice ChooseFused(const CpuTargetOptions& options, const Graph& g, const 
                                    : fused::RefuseMatmulAllReduceNorm(rows, GroupSizeOf(g, node));
   if (!why.empty()) return {"", {{"tiles", why}}};
   FusedImpl impl;
-  plan::Choice out = Ask{options, "matmul", {}}.From(kernels::MatmulKernels(), Shapes(g, chain.matmul, rows, MatmulShape));
+  plan::Choice out = Ask{options, "matmul", {}}.From(kernels::MatmulKernels(),
+                                                     Shapes(g, chain.matmul, rows, MatmulShape));
   plan::Choice exchange{"direct", {}}, norm;
   if (!scatters) {
     const ReduceMethods all = comm::AllReduceMethods();
     exchange = ChooseReduce(options, all.first(2), g, chain.exchange, bucket.rows_max);
-    norm = Ask{options, "rms_norm", {}}.From(kernels::RmsNormKernels(), Shapes(g, chain.norm, rows, RmsNormShape));
+    norm = Ask{options, "rms_norm", {}}.From(kernels::RmsNormKernels(),
+                                             Shapes(g, chain.norm, rows, RmsNormShape));
   }
-  const bool possible = !out.impl.empty() && !exchange.impl.empty() && (scatters || !norm.impl.empty());
+  const bool possible =
+      !out.impl.empty() && !exchange.impl.empty() && (scatters || !norm.impl.empty());
   out.impl = possible ? FusedImpl{out.impl, exchange.impl, norm.impl}.Name() : "";
-  for (const plan::Choice* part : {&exchange, &norm}) out.refused.insert(out.refused.end(), part->refused.begin(), part->refused.end());
+  for (const plan::Choice* part : {&exchange, &norm})
+    out.refused.insert(out.refused.end(), part->refused.begin(), part->refused.end());
   out.phases = exchange.phases;
   out.row_wire_bytes = exchange.row_wire_bytes;
   return out;
@@ -212,34 +229,67 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
   const int64_t rows = plan::RowCapacity(g, RowsOfStep(node), bucket.rows_max);
   const auto ask = [&](std::string_view family) { return Ask{options_, family, {}}; };
   switch (node.op) {
-    case Op::kMatmul: return ask("matmul").From(kernels::MatmulKernels(), Shapes(g, node, rows, MatmulShape));
-    case Op::kQuantise: return ask("quantise").From(kernels::QuantiseRowsKernels(), Shapes(g, node, rows, QuantiseShape));
-    case Op::kEmbed: return ask("embed").From(kernels::EmbedKernels(), Shapes(g, node, rows, EmbedShape));
-    case Op::kFinish: return ask("finish").From(kernels::FinishKernels(), Shapes(g, node, rows, FinishShape));
+    case Op::kMatmul:
+      return ask("matmul").From(kernels::MatmulKernels(), Shapes(g, node, rows, MatmulShape));
+    case Op::kQuantise:
+      return ask("quantise")
+          .From(kernels::QuantiseRowsKernels(), Shapes(g, node, rows, QuantiseShape));
+    case Op::kEmbed:
+      return ask("embed").From(kernels::EmbedKernels(), Shapes(g, node, rows, EmbedShape));
+    case Op::kFinish:
+      return ask("finish").From(kernels::FinishKernels(), Shapes(g, node, rows, FinishShape));
     case Op::kRmsNorm:
-    case Op::kAddRmsNorm: return ask("rms_norm").From(kernels::RmsNormKernels(), Shapes(g, node, rows, RmsNormShape));
+    case Op::kAddRmsNorm:
+      return ask("rms_norm").From(kernels::RmsNormKernels(), Shapes(g, node, rows, RmsNormShape));
     case Op::kAdd: return ask("add").From(kernels::AddKernels(), Shapes(g, node, rows, AddShape));
-    case Op::kRope: return ask("rope").From(kernels::RopeKernels(), Shapes(g, node, rows, RopeShape));
-    case Op::kKvWrite: return ask("kv_write").From(kernels::KvWriteKernels(), Shapes(g, node, rows, KvWriteShape));
-    case Op::kAttention: return ask("attention").From(kernels::AttentionKernels(), Shapes(g, node, rows, AttentionShape));
-    case Op::kSiluMul: return ask("silu_mul").From(kernels::SiluMulKernels(), Shapes(g, node, rows, SiluMulShape));
-    case Op::kGatherRows: return ask("gather_rows").From(kernels::GatherRowsKernels(), Shapes(g, node, rows, GatherRowsShape));
-    case Op::kArgmax: return ask("argmax").From(kernels::ArgmaxKernels(), Shapes(g, node, rows, ArgmaxShape));
-    case Op::kSample: return ask("sample").From(kernels::SampleKernels(), Shapes(g, node, rows, SampleShape));
+    case Op::kRope:
+      return ask("rope").From(kernels::RopeKernels(), Shapes(g, node, rows, RopeShape));
+    case Op::kKvWrite:
+      return ask("kv_write").From(kernels::KvWriteKernels(), Shapes(g, node, rows, KvWriteShape));
+    case Op::kAttention:
+      return ask("attention")
+          .From(kernels::AttentionKernels(), Shapes(g, node, rows, AttentionShape));
+    case Op::kSiluMul:
+      return ask("silu_mul").From(kernels::SiluMulKernels(), Shapes(g, node, rows, SiluMulShape));
+    case Op::kGatherRows:
+      return ask("gather_rows")
+          .From(kernels::GatherRowsKernels(), Shapes(g, node, rows, GatherRowsShape));
+    case Op::kArgmax:
+      return ask("argmax").From(kernels::ArgmaxKernels(), Shapes(g, node, rows, ArgmaxShape));
+    case Op::kSample:
+      return ask("sample").From(kernels::SampleKernels(), Shapes(g, node, rows, SampleShape));
     case Op::kSigmoidMul:
-    case Op::kGateRows: return ask("sigmoid_mul").From(kernels::SigmoidMulKernels(), Shapes(g, node, rows, SigmoidMulShape));
-    case Op::kConcat: return ask("concat").From(kernels::ConcatKernels(), Shapes(g, node, rows, ConcatShape));
-    case Op::kGatedRmsNorm: return ask("gated_rms_norm").From(kernels::GatedRmsNormKernels(), Shapes(g, node, rows, GatedRmsNormShape));
-    case Op::kCausalConv: return ask("causal_conv").From(kernels::CausalConvKernels(), Shapes(g, node, rows, CausalConvShape));
-    case Op::kGatedDelta: return ask("gated_delta").From(kernels::GatedDeltaKernels(), Shapes(g, node, rows, GatedDeltaShape));
-    case Op::kRoute: return ask("route").From(kernels::RouteKernels(), Shapes(g, node, rows, RouteShape));
-    case Op::kGroupRoutes: return ask("group_routes").From(kernels::GroupRoutesKernels(), Shapes(g, node, rows, GroupRoutesShape));
-    case Op::kExpertMatmul: return ask("matmul").From(kernels::MatmulKernels(), Shapes(g, node, 1, ExpertMatmulShape));
-    case Op::kDispatch: return ask("gather_rows").From(kernels::GatherRowsKernels(), Shapes(g, node, rows, DispatchShape));
-    case Op::kCombine: return ask("combine").From(kernels::CombineKernels(), Shapes(g, node, rows, CombineShape));
+    case Op::kGateRows:
+      return ask("sigmoid_mul")
+          .From(kernels::SigmoidMulKernels(), Shapes(g, node, rows, SigmoidMulShape));
+    case Op::kConcat:
+      return ask("concat").From(kernels::ConcatKernels(), Shapes(g, node, rows, ConcatShape));
+    case Op::kGatedRmsNorm:
+      return ask("gated_rms_norm")
+          .From(kernels::GatedRmsNormKernels(), Shapes(g, node, rows, GatedRmsNormShape));
+    case Op::kCausalConv:
+      return ask("causal_conv")
+          .From(kernels::CausalConvKernels(), Shapes(g, node, rows, CausalConvShape));
+    case Op::kGatedDelta:
+      return ask("gated_delta")
+          .From(kernels::GatedDeltaKernels(), Shapes(g, node, rows, GatedDeltaShape));
+    case Op::kRoute:
+      return ask("route").From(kernels::RouteKernels(), Shapes(g, node, rows, RouteShape));
+    case Op::kGroupRoutes:
+      return ask("group_routes")
+          .From(kernels::GroupRoutesKernels(), Shapes(g, node, rows, GroupRoutesShape));
+    case Op::kExpertMatmul:
+      return ask("matmul").From(kernels::MatmulKernels(), Shapes(g, node, 1, ExpertMatmulShape));
+    case Op::kDispatch:
+      return ask("gather_rows")
+          .From(kernels::GatherRowsKernels(), Shapes(g, node, rows, DispatchShape));
+    case Op::kCombine:
+      return ask("combine").From(kernels::CombineKernels(), Shapes(g, node, rows, CombineShape));
     case Op::kHashLogits: return {"xxh64", {}};
-    case Op::kAllReduce: return ChooseReduce(options_, comm::AllReduceMethods(), g, node, bucket.rows_max);
-    case Op::kReduceScatter: return ChooseReduce(options_, comm::ReduceScatterMethods(), g, node, bucket.rows_max);
+    case Op::kAllReduce:
+      return ChooseReduce(options_, comm::AllReduceMethods(), g, node, bucket.rows_max);
+    case Op::kReduceScatter:
+      return ChooseReduce(options_, comm::ReduceScatterMethods(), g, node, bucket.rows_max);
     case Op::kMatmulReduceScatter:
     case Op::kMatmulAllReduceNorm: return ChooseFused(options_, g, node, bucket);
     case Op::kAllGather:

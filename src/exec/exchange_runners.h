@@ -16,14 +16,18 @@ namespace weft::exec {
 using kernels::Slice;
 using plan::Split;
 
-// Exchanges: the method's slice of this worker, and the count of what it took from peers. Where every
-// worker does all of it for itself, one of them counts for the rank.
+// Exchanges: the method's slice of this worker, and the count of what it took from peers. Where
+// every worker does all of it for itself, one of them counts for the rank.
 template <typename Args>
 class ExchangeRunner : public Runner {
  public:
   // `group`: the ranks that exchange, in order of place.
-  ExchangeRunner(const BindContext& c, const comm::Method<Args>* method, Split split, std::span<const int> group)
-      : fabric_(c.fabric), actor_{c.fabric->AddGroup(group).value(), c.rank, c.worker}, method_(method), each_(split == Split::kEach),
+  ExchangeRunner(const BindContext& c, const comm::Method<Args>* method, Split split,
+                 std::span<const int> group)
+      : fabric_(c.fabric),
+        actor_{c.fabric->AddGroup(group).value(), c.rank, c.worker},
+        method_(method),
+        each_(split == Split::kEach),
         workers_(c.plan->workers_per_rank) {}
   int group() const override { return actor_.group; }
 
@@ -38,7 +42,8 @@ class ExchangeRunner : public Runner {
   // What stays on the rank is no traffic.
   void RunUncounted(const Args& args, int phase) {
     const int64_t units = method_->units(args, phase);
-    method_->run(args, phase, each_ ? Slice{0, units} : kernels::SliceOf(units, actor_.worker, workers_));
+    method_->run(args, phase,
+                 each_ ? Slice{0, units} : kernels::SliceOf(units, actor_.worker, workers_));
   }
   comm::Fabric* fabric_;
   comm::Actor actor_;
@@ -48,7 +53,8 @@ class ExchangeRunner : public Runner {
 };
 
 template <typename Args>
-const comm::Method<Args>* MethodNamed(std::span<const comm::Method<Args>* const> list, std::string_view name) {
+const comm::Method<Args>* MethodNamed(std::span<const comm::Method<Args>* const> list,
+                                      std::string_view name) {
   for (const comm::Method<Args>* method : list) {
     if (method->name == name) return method;
   }
@@ -84,7 +90,8 @@ struct Reduction {
 // All-reduce and reduce-scatter: what they read is every root of the group, what they make is `ys`.
 class ReduceRunner final : public ExchangeRunner<comm::ReduceArgs> {
  public:
-  ReduceRunner(const BindContext& c, const comm::Method<comm::ReduceArgs>* method, Split split, std::span<const int> group, Reduction reduction)
+  ReduceRunner(const BindContext& c, const comm::Method<comm::ReduceArgs>* method, Split split,
+               std::span<const int> group, Reduction reduction)
       : ExchangeRunner(c, method, split, group), reduction_(std::move(reduction)) {
     reduction_.Point();
   }
@@ -104,12 +111,13 @@ class ReduceRunner final : public ExchangeRunner<comm::ReduceArgs> {
   Reduction reduction_;
 };
 
-// One of the arrays that hold a value: plain numbers, or the bytes, scales and sums of quantised rows.
+// One of the arrays that hold a value: plain numbers, or the bytes, scales and sums of quantised
+// rows.
 struct Plane {
   std::byte* data = nullptr;
-  int64_t stride = 0;       // bytes from row to row
-  int64_t unit = 1;         // elements of the value ...
-  int64_t unit_bytes = 0;   // ... that take this many bytes
+  int64_t stride = 0;      // bytes from row to row
+  int64_t unit = 1;        // elements of the value ...
+  int64_t unit_bytes = 0;  // ... that take this many bytes
 };
 // A value as it stands on one rank.
 struct Held {
@@ -118,19 +126,26 @@ struct Held {
   graph::ElementRange columns;
 };
 
-// All-gather, all-to-all and slice: this rank takes the rectangles of its result from whoever has them.
+// All-gather, all-to-all and slice: this rank takes the rectangles of its result from whoever has
+// them.
 class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
  public:
-  // `members`: the value that moves, on all ranks of the group; `results`: what becomes of it, on this
-  // rank (`place` in the group) or, where somebody asks what others read, on all.
-  MoveRunner(const BindContext& c, const comm::Method<comm::MoveArgs>* method, Split split, std::span<const int> group, int place,
-             std::vector<Held> members, std::vector<Held> results, bool counts)
-      : ExchangeRunner(c, method, split, group), place_(place), members_(std::move(members)), results_(std::move(results)), counts_(counts) {
+  // `members`: the value that moves, on all ranks of the group; `results`: what becomes of it, on
+  // this rank (`place` in the group) or, where somebody asks what others read, on all.
+  MoveRunner(const BindContext& c, const comm::Method<comm::MoveArgs>* method, Split split,
+             std::span<const int> group, int place, std::vector<Held> members,
+             std::vector<Held> results, bool counts)
+      : ExchangeRunner(c, method, split, group),
+        place_(place),
+        members_(std::move(members)),
+        results_(std::move(results)),
+        counts_(counts) {
     size_t most = 0;
     for (const Held& result : results_) {
       size_t parts = 0;
       for (const Held& m : members_) {
-        parts += m.planes.size() * static_cast<size_t>(m.rows.rows.pieces()) * static_cast<size_t>(result.rows.rows.pieces());
+        parts += m.planes.size() * static_cast<size_t>(m.rows.rows.pieces()) *
+                 static_cast<size_t>(result.rows.rows.pieces());
       }
       most = std::max(most, parts);
     }
@@ -138,7 +153,8 @@ class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
   }
   int group() const override { return counts_ ? ExchangeRunner::group() : kNoGroup; }
   void Run(const Live& live, int phase) override {
-    const comm::MoveArgs args = ArgsOf(live, place_, results_.size() == 1 ? results_[0] : results_[static_cast<size_t>(place_)]);
+    const comm::MoveArgs args = ArgsOf(
+        live, place_, results_.size() == 1 ? results_[0] : results_[static_cast<size_t>(place_)]);
     if (counts_) {
       RunSlice(args, phase);
     } else {
@@ -173,9 +189,11 @@ class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
             part.from = static_cast<int32_t>(m);
             part.rows = last - first;
             part.bytes = (end - begin) / a.unit * a.unit_bytes;
-            part.data = a.data + (from_row + first - x.begin) * a.stride + (begin - from.columns.begin) / a.unit * a.unit_bytes;
+            part.data = a.data + (from_row + first - x.begin) * a.stride +
+                        (begin - from.columns.begin) / a.unit * a.unit_bytes;
             part.stride = a.stride;
-            part.to = b.data + (to_row + first - y.begin) * b.stride + (begin - result.columns.begin) / b.unit * b.unit_bytes;
+            part.to = b.data + (to_row + first - y.begin) * b.stride +
+                      (begin - result.columns.begin) / b.unit * b.unit_bytes;
             part.to_stride = b.stride;
             if (part.data != part.to && part.bytes > 0) parts_[static_cast<size_t>(count++)] = part;
           }
@@ -194,19 +212,29 @@ class MoveRunner final : public ExchangeRunner<comm::MoveArgs> {
   std::vector<comm::Part> parts_;
 };
 
-// Rows of tokens that are routed to this rank's experts, out of the windows of those who own the tokens.
+// Rows of tokens that are routed to this rank's experts, out of the windows of those who own the
+// tokens.
 class DispatchRowsRunner final : public ExchangeRunner<comm::DispatchRowsArgs> {
  public:
-  // `args`: all but what is live. `members`: the rows, on all ranks of the group; `experts`: of each of them.
-  DispatchRowsRunner(const BindContext& c, const comm::Method<comm::DispatchRowsArgs>* method, Split split, std::span<const int> group,
-                     comm::DispatchRowsArgs args, std::vector<Held> members, std::vector<graph::ElementRange> experts, bool other_owner)
-      : ExchangeRunner(c, method, split, group), args_(args), members_(std::move(members)), experts_(std::move(experts)), other_owner_(other_owner) {
+  // `args`: all but what is live. `members`: the rows, on all ranks of the group; `experts`: of
+  // each of them.
+  DispatchRowsRunner(const BindContext& c, const comm::Method<comm::DispatchRowsArgs>* method,
+                     Split split, std::span<const int> group, comm::DispatchRowsArgs args,
+                     std::vector<Held> members, std::vector<graph::ElementRange> experts,
+                     bool other_owner)
+      : ExchangeRunner(c, method, split, group),
+        args_(args),
+        members_(std::move(members)),
+        experts_(std::move(experts)),
+        other_owner_(other_owner) {
     size_t pieces = 0;
     for (const Held& m : members_) pieces += static_cast<size_t>(m.rows.rows.pieces());
     held_.resize(pieces);
   }
   void Run(const Live& live, int phase) override { RunSlice(ArgsOf(live, args_.rank), phase); }
-  void Reads(const Live& live, int phase, int member, comm::ReadVisit visit) override { method_->reads(ArgsOf(live, member), phase, visit); }
+  void Reads(const Live& live, int phase, int member, comm::ReadVisit visit) override {
+    method_->reads(ArgsOf(live, member), phase, visit);
+  }
 
  private:
   comm::DispatchRowsArgs ArgsOf(const Live& live, int member) {
@@ -246,8 +274,10 @@ class DispatchRowsRunner final : public ExchangeRunner<comm::DispatchRowsArgs> {
 
 class PairMaxRunner final : public ExchangeRunner<comm::PairMaxArgs> {
  public:
-  PairMaxRunner(const BindContext& c, const std::string& method, Split split, std::vector<const kernels::ValueIndex*> peers, kernels::ValueIndex* out)
-      : ExchangeRunner(c, MethodNamed(comm::PairMaxMethods(), method), split, c.fabric->GroupOf(0)), peers_(std::move(peers)) {
+  PairMaxRunner(const BindContext& c, const std::string& method, Split split,
+                std::vector<const kernels::ValueIndex*> peers, kernels::ValueIndex* out)
+      : ExchangeRunner(c, MethodNamed(comm::PairMaxMethods(), method), split, c.fabric->GroupOf(0)),
+        peers_(std::move(peers)) {
     args_.rank = c.rank;
     args_.ranks = static_cast<int>(peers_.size());
     args_.peers = peers_.data();

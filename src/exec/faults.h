@@ -1,5 +1,5 @@
-// Switches that break one rule of docs/numerics.md each, so that a test can show that the one-answer
-// suite would notice. No flag leads here: only tests fill them in.
+// Switches that break one rule of docs/numerics.md each, so that a test can show that the
+// one-answer suite would notice. No flag leads here: only tests fill them in.
 #pragma once
 
 #include "kernels/attention/attention.h"
@@ -8,9 +8,10 @@ namespace weft::exec {
 
 struct ExecFaults {
   bool leaves_in_rank_order = false;  // rule 4: a rank adds its leaves left to right, then ranks do
-  bool bf16_partials = false;         // rule 6: roots are rounded before they cross (1 worker a rank)
-  bool order_by_rows = false;         // rule 5: buckets above 16 rows add their leaves left to right
-  bool rows_of_another_owner = false;  // rule 7: a dispatch takes rows out of the window of their owner's neighbour
+  bool bf16_partials = false;  // rule 6: roots are rounded before they cross (1 worker a rank)
+  bool order_by_rows = false;  // rule 5: buckets above 16 rows add their leaves left to right
+  bool rows_of_another_owner =
+      false;  // rule 7: a dispatch takes rows out of the window of their owner's neighbour
   // Rule 9: an attention of another order in place of the chosen one.
   const kernels::Kernel<kernels::AttentionArgs>* attention = nullptr;
 };

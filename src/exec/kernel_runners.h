@@ -37,15 +37,24 @@ struct Share {
   int64_t begin = 0, end = 1, of = 1;
   Slice Of(int64_t units) const { return {units * begin / of, units * end / of}; }
 };
-inline Share ShareOf(Split split, int worker, int workers) { return split == Split::kUnits ? Share{worker, worker + 1, workers} : Share{}; }
+inline Share ShareOf(Split split, int worker, int workers) {
+  return split == Split::kUnits ? Share{worker, worker + 1, workers} : Share{};
+}
 
 // A kernel with its arguments; `patch` sets the live rows of this rank and live pointers.
 template <typename Args>
 class KernelRunner final : public Runner {
  public:
   using Patch = void (*)(Args&, const Live&, const LiveRows&);
-  KernelRunner(Args args, const Kernel<Args>* kernel, Patch patch, LiveRows rows, Share share, std::byte* scratch, int64_t* done)
-      : args_(args), kernel_(kernel), patch_(patch), rows_(std::move(rows)), share_(share), scratch_(scratch), done_(done) {}
+  KernelRunner(Args args, const Kernel<Args>* kernel, Patch patch, LiveRows rows, Share share,
+               std::byte* scratch, int64_t* done)
+      : args_(args),
+        kernel_(kernel),
+        patch_(patch),
+        rows_(std::move(rows)),
+        share_(share),
+        scratch_(scratch),
+        done_(done) {}
 
   void Run(const Live& live, int) override {
     Args args = args_;
@@ -86,11 +95,19 @@ class RoundedPartialsRunner final : public Runner {
   std::span<float> partials_;
 };
 
-// add_rms_norm updates the residual where it stands; if the plan moved it, the rows are moved first.
+// add_rms_norm updates the residual where it stands; if the plan moved it, the rows are moved
+// first.
 class MovedNormRunner final : public Runner {
  public:
-  MovedNormRunner(std::unique_ptr<Runner> norm, View from, View to, LiveRows rows, bool all, int worker, int workers)
-      : norm_(std::move(norm)), from_(from), to_(to), rows_(std::move(rows)), all_(all), worker_(worker), workers_(workers) {}
+  MovedNormRunner(std::unique_ptr<Runner> norm, View from, View to, LiveRows rows, bool all,
+                  int worker, int workers)
+      : norm_(std::move(norm)),
+        from_(from),
+        to_(to),
+        rows_(std::move(rows)),
+        all_(all),
+        worker_(worker),
+        workers_(workers) {}
   void Run(const Live& live, int phase) override {
     const int64_t rows = rows_.Count(live);
     // A norm's units are its rows, so this worker's share of both is the same.
@@ -115,14 +132,16 @@ class MovedNormRunner final : public Runner {
 // XXH64 over the hashes of the vocabulary leaves in order (docs/numerics.md 12).
 class HashLogitsRunner final : public Runner {
  public:
-  HashLogitsRunner(View logits, LeafTable leaves, bool works) : logits_(logits), leaves_(std::move(leaves)), works_(works) {}
+  HashLogitsRunner(View logits, LeafTable leaves, bool works)
+      : logits_(logits), leaves_(std::move(leaves)), works_(works) {}
   void Run(const Live& live, int) override {
     if (!works_) return;
     for (int32_t r = 0; r < live.head_rows; ++r) {
       const float* row = logits_.row<const float>(r);
       uint64_t hashes[kLeavesMax];
       for (int l = 0; l < leaves_.count(); ++l) {
-        hashes[l] = Hash64(row + leaves_.start(l), static_cast<size_t>(leaves_.width(l)) * sizeof(float));
+        hashes[l] =
+            Hash64(row + leaves_.start(l), static_cast<size_t>(leaves_.width(l)) * sizeof(float));
       }
       live.logits_hash[r] = Hash64(hashes, static_cast<size_t>(leaves_.count()) * sizeof(uint64_t));
     }
@@ -137,15 +156,21 @@ class HashLogitsRunner final : public Runner {
 // One rank: its roots are all there are.
 class FinishRunner final : public Runner {
  public:
-  FinishRunner(kernels::FinishArgs args, std::vector<const float*> roots) : roots_(std::move(roots)), strides_(roots_.size(), args.y.cols) {
+  FinishRunner(kernels::FinishArgs args, std::vector<const float*> roots)
+      : roots_(std::move(roots)), strides_(roots_.size(), args.y.cols) {
     args.count = static_cast<int>(roots_.size());
     args.roots = roots_.data();
     args.strides = strides_.data();
     args_ = args;
   }
-  void Bind(const Kernel<kernels::FinishArgs>* kernel, LiveRows rows, Share share, std::byte* scratch, int64_t* done) {
+  void Bind(const Kernel<kernels::FinishArgs>* kernel, LiveRows rows, Share share,
+            std::byte* scratch, int64_t* done) {
     runner_ = std::make_unique<KernelRunner<kernels::FinishArgs>>(
-        args_, kernel, [](kernels::FinishArgs& a, const Live& live, const LiveRows& rows) { a.y.rows = rows.Count(live); }, rows, share, scratch, done);
+        args_, kernel,
+        [](kernels::FinishArgs& a, const Live& live, const LiveRows& rows) {
+          a.y.rows = rows.Count(live);
+        },
+        rows, share, scratch, done);
   }
   void Run(const Live& live, int phase) override { runner_->Run(live, phase); }
 

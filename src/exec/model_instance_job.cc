@@ -1,5 +1,5 @@
-// A model whose ranks are processes of a job: what they agree on before they load, and where one finds
-// the memory of the others.
+// A model whose ranks are processes of a job: what they agree on before they load, and where one
+// finds the memory of the others.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace weft::exec {
 namespace {
 
-// Enough of a checkpoint to tell it from another one: what its tensors are called and how they begin
-// and end.
+// Enough of a checkpoint to tell it from another one: what its tensors are called and how they
+// begin and end.
 uint64_t DigestOf(const io::Checkpoint& checkpoint) {
   constexpr int64_t kEnds = 64;
   Hash64Stream hash;
@@ -38,13 +38,20 @@ Status ModelInstance::AgreeOnModel(const io::Checkpoint& checkpoint) {
   here_ = {0, config_.ranks};
   if (config_.link == nullptr) return Status::Ok();
   comm::Link& link = *config_.link;
-  if (config_.reference) return Status::Invalid("the reference executor has all ranks in one process");
+  if (config_.reference)
+    return Status::Invalid("the reference executor has all ranks in one process");
   if (config_.ranks != link.ranks()) {
-    return Status::Invalid("--tensor-parallel-size {} in a job of {} processes, which are one rank each", config_.ranks, link.ranks());
+    return Status::Invalid(
+        "--tensor-parallel-size {} in a job of {} processes, which are one rank each",
+        config_.ranks, link.ranks());
   }
   here_ = {link.rank(), link.rank() + 1};
-  WEFT_RETURN_IF_ERROR(comm::CheckSame(link, "the numerics version", fmt::format("{}", plan::kNumericsVersion), StartSite("numerics version")));
-  WEFT_RETURN_IF_ERROR(comm::CheckSame(link, "the checkpoint", fmt::format("{:016x}", DigestOf(checkpoint)), StartSite("checkpoint")));
+  WEFT_RETURN_IF_ERROR(comm::CheckSame(link, "the numerics version",
+                                       fmt::format("{}", plan::kNumericsVersion),
+                                       StartSite("numerics version")));
+  WEFT_RETURN_IF_ERROR(comm::CheckSame(link, "the checkpoint",
+                                       fmt::format("{:016x}", DigestOf(checkpoint)),
+                                       StartSite("checkpoint")));
   const auto mine = static_cast<int64_t>(std::min(kernels::DetectIsa(), config_.isa_max));
   WEFT_ASSIGN_OR_RETURN(const int64_t isa, comm::Least(link, mine, StartSite("instruction set")));
   config_.isa_max = static_cast<kernels::Isa>(isa);
@@ -56,20 +63,26 @@ Status ModelInstance::AgreeOnPlans() {
   if (config_.link == nullptr) return Status::Ok();
   Hash64Stream all;
   ForEachPlan(*this, [&](const BoundPlan& bound) { all.AddValue(bound.plan.fingerprint); });
-  for (const int64_t n : {int64_t{config_.page_tokens}, int64_t{config_.positions_max}}) all.AddValue(n);
-  return comm::CheckSame(*config_.link, "the plans, which follow from flags and profile", fmt::format("{:016x}", all.Digest()), StartSite("plans"));
+  for (const int64_t n : {int64_t{config_.page_tokens}, int64_t{config_.positions_max}})
+    all.AddValue(n);
+  return comm::CheckSame(*config_.link, "the plans, which follow from flags and profile",
+                         fmt::format("{:016x}", all.Digest()), StartSite("plans"));
 }
 
 // A peer's memory is at the same places of its mirror as ours in our window.
-Status ModelInstance::MirrorPeers(int64_t rank_arena, int64_t hidden, int64_t worker_arena, int64_t scratch) {
+Status ModelInstance::MirrorPeers(int64_t rank_arena, int64_t hidden, int64_t worker_arena,
+                                  int64_t scratch) {
   if (config_.link == nullptr) return Status::Ok();
-  WEFT_RETURN_IF_ERROR(static_cast<comm::ProcessFabric&>(*fabric_).ShareWindows(StartSite("windows")));
+  WEFT_RETURN_IF_ERROR(
+      static_cast<comm::ProcessFabric&>(*fabric_).ShareWindows(StartSite("windows")));
   for (int r = 0; r < config_.ranks; ++r) {
     if (here_.contains(r)) continue;
     if (fabric_->WindowOf(r).size() != fabric_->WindowOf(here_.begin).size()) {
-      return Status::Internal("rank {} shares {} bytes, rank {} {}", r, fabric_->WindowOf(r).size(), here_.begin, fabric_->WindowOf(here_.begin).size());
+      return Status::Internal("rank {} shares {} bytes, rank {} {}", r, fabric_->WindowOf(r).size(),
+                              here_.begin, fabric_->WindowOf(here_.begin).size());
     }
-    memory_.ranks[r].LayOut(fabric_->WindowOf(r).data(), rank_arena, hidden, worker_arena, scratch, workers_);
+    memory_.ranks[r].LayOut(fabric_->WindowOf(r).data(), rank_arena, hidden, worker_arena, scratch,
+                            workers_);
   }
   return Status::Ok();
 }
@@ -81,7 +94,8 @@ std::vector<const std::byte*> ModelInstance::PanelsOf(const Weights& weights) co
       const auto tables = MakeRankTables(bound.plan, weights, r, config_.faults);
       for (const RankTables::OfStep& step : tables->steps) {
         panels.insert(panels.end(), step.packed.data.begin(), step.packed.data.end());
-        for (const PackedTable& expert : step.experts) panels.insert(panels.end(), expert.data.begin(), expert.data.end());
+        for (const PackedTable& expert : step.experts)
+          panels.insert(panels.end(), expert.data.begin(), expert.data.end());
       }
     }
   };

@@ -31,7 +31,8 @@ View ShapeOf(const Graph& g, ValueId id, int64_t rows, int rank) {
 namespace {
 
 // Of a product with one matrix or with one an expert: all but what becomes of the tree over K.
-kernels::MatmulArgs ProductShape(const Graph& g, const Node& node, int64_t rows, int rank, const plan::KLeaves& leaves) {
+kernels::MatmulArgs ProductShape(const Graph& g, const Node& node, int64_t rows, int rank,
+                                 const plan::KLeaves& leaves) {
   const graph::MatmulOperands operands = OperandsOf(node);
   const Value& x = g.value(operands.x);
   kernels::MatmulArgs args;
@@ -114,7 +115,8 @@ FusedImpl FusedImpl::Of(std::string_view impl) {
   const size_t first = impl.find('+');
   WEFT_CHECK(first != impl.npos, "'{}' is no fused step's", impl);
   const size_t second = impl.find('+', first + 1);
-  FusedImpl out{std::string(impl.substr(0, first)), std::string(impl.substr(first + 1, second - first - 1)), ""};
+  FusedImpl out{std::string(impl.substr(0, first)),
+                std::string(impl.substr(first + 1, second - first - 1)), ""};
   if (second != impl.npos) out.norm = impl.substr(second + 1);
   return out;
 }
@@ -164,7 +166,8 @@ kernels::SigmoidMulArgs SigmoidMulShape(const Graph& g, const Node& node, int64_
   return args;
 }
 
-kernels::GatedRmsNormArgs GatedRmsNormShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+kernels::GatedRmsNormArgs GatedRmsNormShape(const Graph& g, const Node& node, int64_t rows,
+                                            int rank) {
   kernels::GatedRmsNormArgs args;
   args.o = ShapeOf(g, node.in[0], rows, rank);
   args.z = args.y = args.o;
@@ -172,7 +175,8 @@ kernels::GatedRmsNormArgs GatedRmsNormShape(const Graph& g, const Node& node, in
   args.width = node.Int("width");
   args.heads = static_cast<int>(args.o.cols / args.width);
   args.leaves = LeafTable::Make(args.width, node.Int("leaf_atom")).count();
-  args.activation = node.IntOr("sigmoid", 0) != 0 ? kernels::GateActivation::kSigmoid : kernels::GateActivation::kSilu;
+  args.activation = node.IntOr("sigmoid", 0) != 0 ? kernels::GateActivation::kSigmoid
+                                                  : kernels::GateActivation::kSilu;
   return args;
 }
 
@@ -217,7 +221,8 @@ kernels::RouteArgs RouteShape(const Graph& g, const Node& node, int64_t rows, in
   kernels::RouteArgs args;
   args.logits = ShapeOf(g, node.in[0], rows, rank);
   args.top_k = static_cast<int>(node.Int("top_k"));
-  args.scoring = node.IntOr("sigmoid", 0) != 0 ? kernels::Scoring::kSigmoid : kernels::Scoring::kSoftmax;
+  args.scoring =
+      node.IntOr("sigmoid", 0) != 0 ? kernels::Scoring::kSigmoid : kernels::Scoring::kSoftmax;
   args.renormalise = node.IntOr("renormalise", 0) != 0;
   args.scale = static_cast<float>(node.Real("scale"));
   args.groups = static_cast<int>(node.IntOr("groups", 1));
@@ -225,7 +230,8 @@ kernels::RouteArgs RouteShape(const Graph& g, const Node& node, int64_t rows, in
   return args;
 }
 
-kernels::GroupRoutesArgs GroupRoutesShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+kernels::GroupRoutesArgs GroupRoutesShape(const Graph& g, const Node& node, int64_t rows,
+                                          int rank) {
   kernels::GroupRoutesArgs args;
   const graph::ElementRange own = plan::ExpertsOf(g, g.value(node.out[0]), rank);
   args.rows = rows;
@@ -250,7 +256,8 @@ kernels::CombineArgs CombineShape(const Graph& g, const Node& node, int64_t rows
 }
 
 kernels::ConcatArgs ConcatShape(const Graph& g, const Node& node, int64_t rows, int rank) {
-  return {ShapeOf(g, node.in[0], rows, rank), ShapeOf(g, node.in[1], rows, rank), ShapeOf(g, node.out[0], rows, rank)};
+  return {ShapeOf(g, node.in[0], rows, rank), ShapeOf(g, node.in[1], rows, rank),
+          ShapeOf(g, node.out[0], rows, rank)};
 }
 
 kernels::GatherRowsArgs GatherRowsShape(const Graph& g, const Node& node, int64_t rows, int rank) {

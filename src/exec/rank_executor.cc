@@ -22,7 +22,8 @@ namespace {
 
 class InstanceExecutor : public plan::Executor {
  public:
-  explicit InstanceExecutor(std::unique_ptr<ModelInstance> instance) : instance_(std::move(instance)) {}
+  explicit InstanceExecutor(std::unique_ptr<ModelInstance> instance)
+      : instance_(std::move(instance)) {}
   const plan::ExecutorLimits& limits() const override { return instance_->limits(); }
   const ModelInstance& instance() const { return *instance_; }
   std::span<const float> logits(int32_t row) const {
@@ -38,7 +39,8 @@ class InstanceExecutor : public plan::Executor {
       const comm::Traffic traffic = instance_->fabric().TrafficOf(kind);
       if (traffic.calls == 0) continue;
       // Each rank here counts its call; people count exchanges.
-      counts.kinds.push_back({std::string(NameOf(kind)), traffic.calls / instance_->ranks_here().count(), traffic.bytes});
+      counts.kinds.push_back({std::string(NameOf(kind)),
+                              traffic.calls / instance_->ranks_here().count(), traffic.bytes});
     }
     return counts;
   }
@@ -48,7 +50,8 @@ class InstanceExecutor : public plan::Executor {
   Status Run(const StepInputs& inputs, StepOutputs* outputs) override {
     WEFT_RETURN_IF_ERROR(broken_);
     WEFT_RETURN_IF_ERROR(instance_->Check(inputs));
-    const auto tokens = static_cast<int32_t>(inputs.ids.size()), rows = static_cast<int32_t>(inputs.head_rows.size());
+    const auto tokens = static_cast<int32_t>(inputs.ids.size()),
+               rows = static_cast<int32_t>(inputs.head_rows.size());
     body_ = &instance_->body(tokens);
     head_ = rows == 0 ? nullptr : &instance_->head(rows, inputs.mode, inputs.hash_logits);
     draft_ = nullptr;
@@ -61,7 +64,8 @@ class InstanceExecutor : public plan::Executor {
     if (!instance_->has_draft_head()) return Status::Unsupported("there is no draft head");
     WEFT_RETURN_IF_ERROR(instance_->Check(inputs.step));
     WEFT_RETURN_IF_ERROR(CheckPicked(inputs));
-    const auto tokens = static_cast<int32_t>(inputs.step.ids.size()), rows = static_cast<int32_t>(inputs.step.head_rows.size());
+    const auto tokens = static_cast<int32_t>(inputs.step.ids.size()),
+               rows = static_cast<int32_t>(inputs.step.head_rows.size());
     body_ = &instance_->draft(inputs.first, tokens);
     head_ = rows == 0 ? nullptr : &instance_->draft_head(rows, inputs.step.mode);
     draft_ = &inputs;
@@ -76,13 +80,14 @@ class InstanceExecutor : public plan::Executor {
   virtual Status TakeAlong(const StepInputs&) { return Status::Ok(); }
   virtual Status Walk() = 0;
 
-  // Moves the hidden rows that a draft step reads to the front, a worker its share of each row. They ascend, so
-  // that none is overwritten before it is moved.
+  // Moves the hidden rows that a draft step reads to the front, a worker its share of each row.
+  // They ascend, so that none is overwritten before it is moved.
   void PickRows(const RankMemory& memory, int worker, int workers) const {
     const int64_t bytes = instance_->hidden_row_bytes();
     const kernels::Slice part = kernels::SliceOf(bytes, worker, workers);
     for (size_t i = 0; i < picked_.size(); ++i) {
-      std::memmove(memory.hidden + static_cast<int64_t>(i) * bytes + part.begin, memory.hidden + picked_[i] * bytes + part.begin,
+      std::memmove(memory.hidden + static_cast<int64_t>(i) * bytes + part.begin,
+                   memory.hidden + picked_[i] * bytes + part.begin,
                    static_cast<size_t>(part.end - part.begin));
     }
   }
@@ -96,16 +101,21 @@ class InstanceExecutor : public plan::Executor {
 
  private:
   Status CheckPicked(const plan::DraftInputs& in) const {
-    if (in.rows.size() != in.step.ids.size()) return Status::Invalid("a draft step of {} ids over {} rows", in.step.ids.size(), in.rows.size());
+    if (in.rows.size() != in.step.ids.size())
+      return Status::Invalid("a draft step of {} ids over {} rows", in.step.ids.size(),
+                             in.rows.size());
     if (!in.first && in.rows.size() > static_cast<size_t>(limits().seqs_max)) {
-      return Status::Invalid("a draft step of {} rows behind another; at most {}", in.rows.size(), limits().seqs_max);
+      return Status::Invalid("a draft step of {} rows behind another; at most {}", in.rows.size(),
+                             limits().seqs_max);
     }
     if (in.step.head_rows.size() > static_cast<size_t>(limits().seqs_max)) {
-      return Status::Invalid("{} drafts of a step; at most {}", in.step.head_rows.size(), limits().seqs_max);
+      return Status::Invalid("{} drafts of a step; at most {}", in.step.head_rows.size(),
+                             limits().seqs_max);
     }
     int32_t next = 0;
     for (const int32_t row : in.rows) {
-      if (row < next || row >= hidden_rows_) return Status::Invalid("hidden row {} is not in [{}, {})", row, next, hidden_rows_);
+      if (row < next || row >= hidden_rows_)
+        return Status::Invalid("hidden row {} is not in [{}, {})", row, next, hidden_rows_);
       next = row + 1;
     }
     return Status::Ok();
@@ -121,8 +131,13 @@ class InstanceExecutor : public plan::Executor {
     grow(outputs->top_ids, rows * static_cast<size_t>(inputs.top_logprobs));
     grow(outputs->top_logprobs, rows * static_cast<size_t>(inputs.top_logprobs));
     if (inputs.hash_logits) grow(outputs->logits_hash, rows);
-    live_ = {static_cast<int32_t>(inputs.ids.size()), static_cast<int32_t>(rows), &inputs, outputs->rows.data(),
-             outputs->top_ids.data(), outputs->top_logprobs.data(), outputs->logits_hash.data()};
+    live_ = {static_cast<int32_t>(inputs.ids.size()),
+             static_cast<int32_t>(rows),
+             &inputs,
+             outputs->rows.data(),
+             outputs->top_ids.data(),
+             outputs->top_logprobs.data(),
+             outputs->logits_hash.data()};
     const int64_t start = SteadyNowNs();
     Status status = TakeAlong(inputs);
     if (status.ok()) status = Walk();
@@ -133,7 +148,8 @@ class InstanceExecutor : public plan::Executor {
     }
     hidden_rows_ = live_.tokens;
     if (head_ != nullptr && inputs.mode == HeadMode::kGreedy) {
-      for (size_t r = 0; r < rows; ++r) outputs->rows[r] = {head_->pairs[r].index, 0, 1, head_->pairs[r].has_nan};
+      for (size_t r = 0; r < rows; ++r)
+        outputs->rows[r] = {head_->pairs[r].index, 0, 1, head_->pairs[r].has_nan};
     }
     return Status::Ok();
   }
@@ -145,12 +161,16 @@ class InstanceExecutor : public plan::Executor {
 class RankExecutor final : public InstanceExecutor {
  public:
   RankExecutor(std::unique_ptr<ModelInstance> instance, std::unique_ptr<device::Team> team)
-      : InstanceExecutor(std::move(instance)), team_(std::move(team)), here_(instance_->ranks_here()), link_(instance_->config().link) {
+      : InstanceExecutor(std::move(instance)),
+        team_(std::move(team)),
+        here_(instance_->ranks_here()),
+        link_(instance_->config().link) {
     const int workers = instance_->workers_per_rank();
     for (int r = here_.begin; r < here_.end; ++r) {
       device::Barrier::Options options;
       options.spin_ns = instance_->cores().oversubscribed ? 0 : device::kSpinNs;
-      for (int w = 0; w < workers; ++w) options.names.push_back(fmt::format("worker {} of rank {}", w, r));
+      for (int w = 0; w < workers; ++w)
+        options.names.push_back(fmt::format("worker {} of rank {}", w, r));
       rank_barriers_.push_back(std::make_unique<device::Barrier>(workers, options));
     }
     statuses_.resize(static_cast<size_t>(here_.count()) * workers);
@@ -158,8 +178,10 @@ class RankExecutor final : public InstanceExecutor {
 
   std::string Describe() const override {
     const int ranks = instance_->config().ranks, workers = instance_->workers_per_rank();
-    return fmt::format("{}: {} rank{} x {} worker{}{}, schedule {}", instance_->bodies_target(), ranks, ranks == 1 ? "" : "s", workers, workers == 1 ? "" : "s",
-                       link_ == nullptr ? "" : " in processes", plan::Describe(instance_->config().schedule));
+    return fmt::format("{}: {} rank{} x {} worker{}{}, schedule {}", instance_->bodies_target(),
+                       ranks, ranks == 1 ? "" : "s", workers, workers == 1 ? "" : "s",
+                       link_ == nullptr ? "" : " in processes",
+                       plan::Describe(instance_->config().schedule));
   }
 
   Status PinCaller() override { return team_->PinCaller(); }
@@ -177,7 +199,8 @@ class RankExecutor final : public InstanceExecutor {
       Status status = step.Unpack(message_);
       if (status.ok()) {
         coming_ = step.plans();
-        status = step.draft() == nullptr ? Run(step.inputs(), &outputs) : Draft(*step.draft(), &outputs);
+        status =
+            step.draft() == nullptr ? Run(step.inputs(), &outputs) : Draft(*step.draft(), &outputs);
       }
       if (status.ok()) continue;
       comm::TellFailure(*link_, status);
@@ -194,14 +217,17 @@ class RankExecutor final : public InstanceExecutor {
   // Rank 0 sends plans and inputs; another rank has got them, and compares its own plans.
   Status TakeAlong(const StepInputs& inputs) override {
     if (link_ == nullptr) return Status::Ok();
-    const StepPlans plans{++step_, body_->plan.fingerprint, head_ == nullptr ? 0 : head_->plan.fingerprint};
+    const StepPlans plans{++step_, body_->plan.fingerprint,
+                          head_ == nullptr ? 0 : head_->plan.fingerprint};
     if (link_->rank() != 0) {
       if (plans == coming_) return Status::Ok();
-      return Status::Internal("step {} with plans {:016x} and {:016x}, rank 0 has step {} with {:016x} and {:016x}", plans.step, plans.body,
-                              plans.head, coming_.step, coming_.body, coming_.head);
+      return Status::Internal(
+          "step {} with plans {:016x} and {:016x}, rank 0 has step {} with {:016x} and {:016x}",
+          plans.step, plans.body, plans.head, coming_.step, coming_.body, coming_.head);
     }
     PackStep(plans, inputs, draft_, &message_);
-    return comm::Broadcast(*link_, &message_, {.deadline_ns = Deadline(), .step = step_, .what = "inputs"});
+    return comm::Broadcast(*link_, &message_,
+                           {.deadline_ns = Deadline(), .step = step_, .what = "inputs"});
   }
 
   Status Walk() override {
@@ -224,7 +250,8 @@ class RankExecutor final : public InstanceExecutor {
     const int workers = instance_->workers_per_rank();
     const int rank = here_.begin + index / workers, worker = index % workers;
     if (const auto copies = live_.inputs->state_copies; !copies.empty()) {
-      for (const plan::StateCopy& copy : copies) instance_->memory().ranks[rank].CopyStates(copy, worker, workers);
+      for (const plan::StateCopy& copy : copies)
+        instance_->memory().ranks[rank].CopyStates(copy, worker, workers);
       WEFT_RETURN_IF_ERROR(MeetOnRank(rank, worker, {deadline_ns_, -1, "state copies"}));
     }
     if (!picked_.empty()) {
@@ -235,13 +262,17 @@ class RankExecutor final : public InstanceExecutor {
     if (head_ == nullptr) return Status::Ok();
     // The head reads what the body left behind and reuses its arena.
     device::Ahead ahead;
-    const device::WaitSite site{deadline_ns_, -1, "head", Fetching(*head_, 0, rank, worker, &ahead)};
-    WEFT_RETURN_IF_ERROR(link_ == nullptr ? instance_->fabric().Sync({0, rank, worker}, site) : MeetOnRank(rank, worker, site));
+    const device::WaitSite site{deadline_ns_, -1, "head",
+                                Fetching(*head_, 0, rank, worker, &ahead)};
+    WEFT_RETURN_IF_ERROR(link_ == nullptr ? instance_->fabric().Sync({0, rank, worker}, site)
+                                          : MeetOnRank(rank, worker, site));
     return WalkPlan(*head_, rank, worker);
   }
 
-  // What the wait of a step fetches; nullptr: nothing. `ahead` goes on from one wait to the next for the same weights.
-  static device::Ahead* Fetching(const BoundPlan& bound, size_t s, int rank, int worker, device::Ahead* ahead) {
+  // What the wait of a step fetches; nullptr: nothing. `ahead` goes on from one wait to the next
+  // for the same weights.
+  static device::Ahead* Fetching(const BoundPlan& bound, size_t s, int rank, int worker,
+                                 device::Ahead* ahead) {
     const int of = bound.plan.steps[s].fetches;
     const auto& pieces = bound.ahead[static_cast<size_t>(rank)][static_cast<size_t>(worker)];
     if (of < 0 || pieces.empty()) return nullptr;
@@ -256,10 +287,11 @@ class RankExecutor final : public InstanceExecutor {
     return status;
   }
 
-  // Before a phase of a step. Ranks in one process meet where the plan says so. Those in processes bring
-  // what the phase reads wherever it reads, and otherwise only the workers of a rank have to meet:
-  // nobody else touches its memory.
-  Status WaitFor(const plan::Step& step, Runner& runner, int phase, int rank, int worker, const device::WaitSite& site) {
+  // Before a phase of a step. Ranks in one process meet where the plan says so. Those in processes
+  // bring what the phase reads wherever it reads, and otherwise only the workers of a rank have to
+  // meet: nobody else touches its memory.
+  Status WaitFor(const plan::Step& step, Runner& runner, int phase, int rank, int worker,
+                 const device::WaitSite& site) {
     const bool posted = step.posted_behind >= 0 && phase == 0;
     if (link_ != nullptr && runner.group() != Runner::kNoGroup) {
       if (!posted) WEFT_RETURN_IF_ERROR(Post(runner, phase, rank, worker, site));
@@ -267,12 +299,15 @@ class RankExecutor final : public InstanceExecutor {
     }
     if (posted && link_ == nullptr) return instance_->fabric().Await({0, rank, worker}, site);
     if (step.wait == Wait::kNone && phase == 0) return Status::Ok();
-    if (link_ == nullptr && (step.wait == Wait::kGroup || phase > 0)) return instance_->fabric().Sync({0, rank, worker}, site);
+    if (link_ == nullptr && (step.wait == Wait::kGroup || phase > 0))
+      return instance_->fabric().Sync({0, rank, worker}, site);
     return MeetOnRank(rank, worker, site);
   }
 
   Status Post(Runner& runner, int phase, int rank, int worker, const device::WaitSite& site) {
-    const auto reads = [&](int member, comm::ReadVisit visit) { runner.Reads(live_, phase, member, visit); };
+    const auto reads = [&](int member, comm::ReadVisit visit) {
+      runner.Reads(live_, phase, member, visit);
+    };
     return instance_->fabric().Post({runner.group(), rank, worker}, reads, site);
   }
 
@@ -285,17 +320,20 @@ class RankExecutor final : public InstanceExecutor {
       return Status::Ok();
     }
     Runner& runner = *bound.runners[rank][worker][static_cast<size_t>(next)];
-    return Post(runner, 0, rank, worker, {deadline_ns_, next, NameOf(bound.plan.graph.nodes[next].op).data()});
+    return Post(runner, 0, rank, worker,
+                {deadline_ns_, next, NameOf(bound.plan.graph.nodes[next].op).data()});
   }
 
   Status WalkPlan(BoundPlan& bound, int rank, int worker) {
     auto& runners = bound.runners[rank][worker];
-    const int32_t rows = bound.plan.bucket.kind == plan::Bucket::Kind::kHead ? live_.head_rows : live_.tokens;
+    const int32_t rows =
+        bound.plan.bucket.kind == plan::Bucket::Kind::kHead ? live_.head_rows : live_.tokens;
     device::Ahead ahead;
     for (size_t s = 0; s < runners.size(); ++s) {
       const plan::Step& step = bound.plan.steps[s];
       Runner& runner = *runners[s];
-      const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s), graph::NameOf(bound.plan.graph.nodes[step.node].op).data(),
+      const device::WaitSite site{deadline_ns_, static_cast<int64_t>(s),
+                                  graph::NameOf(bound.plan.graph.nodes[step.node].op).data(),
                                   Fetching(bound, s, rank, worker, &ahead)};
       if (runner.awaits()) {
         WEFT_RETURN_IF_ERROR(RunFused(bound, s, runner, rank, worker, rows, site));
@@ -314,7 +352,8 @@ class RankExecutor final : public InstanceExecutor {
         const int64_t start = waits ? SteadyNowNs() : ready;
         runner.Run(live_, phase);
         trace_->Add(rank * instance_->workers_per_rank() + worker,
-                    {&bound.plan, static_cast<int32_t>(s), phase, rows, waits, ready, start, SteadyNowNs()});
+                    {&bound.plan, static_cast<int32_t>(s), phase, rows, waits, ready, start,
+                     SteadyNowNs()});
       }
       WEFT_RETURN_IF_ERROR(PostBehind(bound, s, rank, worker));
     }
@@ -322,7 +361,8 @@ class RankExecutor final : public InstanceExecutor {
   }
 
   // Two events of one step: the product, and what follows once the peers' last tile is there.
-  Status RunFused(BoundPlan& bound, size_t s, Runner& runner, int rank, int worker, int32_t rows, const device::WaitSite& site) {
+  Status RunFused(BoundPlan& bound, size_t s, Runner& runner, int rank, int worker, int32_t rows,
+                  const device::WaitSite& site) {
     const plan::Step& step = bound.plan.steps[s];
     const int64_t ready = trace_ == nullptr ? 0 : SteadyNowNs();
     if (step.wait == Wait::kRank) WEFT_RETURN_IF_ERROR(MeetOnRank(rank, worker, site));
@@ -332,16 +372,18 @@ class RankExecutor final : public InstanceExecutor {
     WEFT_RETURN_IF_ERROR(runner.RunAwaiting(live_, site, &times));
     const int track = rank * instance_->workers_per_rank() + worker;
     const auto index = static_cast<int32_t>(s);
-    trace_->Add(track, {&bound.plan, index, 0, rows, step.wait != Wait::kNone, ready, start, times.multiplied_ns});
-    trace_->Add(track, {&bound.plan, index, 1, rows, true, times.multiplied_ns, times.seen_ns, SteadyNowNs()});
+    trace_->Add(track, {&bound.plan, index, 0, rows, step.wait != Wait::kNone, ready, start,
+                        times.multiplied_ns});
+    trace_->Add(track, {&bound.plan, index, 1, rows, true, times.multiplied_ns, times.seen_ns,
+                        SteadyNowNs()});
     return Status::Ok();
   }
 
   std::unique_ptr<device::Team> team_;
   const RankRange here_;
-  comm::Link* const link_;  // nullptr: all ranks are here
+  comm::Link* const link_;                                       // nullptr: all ranks are here
   std::vector<std::unique_ptr<device::Barrier>> rank_barriers_;  // of the ranks here
-  std::vector<Status> statuses_;  // [workers of the ranks here]
+  std::vector<Status> statuses_;                                 // [workers of the ranks here]
   int64_t deadline_ns_ = 0;
   StepTrace* trace_ = nullptr;
   // Of ranks in processes.
@@ -354,7 +396,8 @@ class ReferenceExecutor final : public InstanceExecutor {
  public:
   using InstanceExecutor::InstanceExecutor;
   std::string Describe() const override {
-    return fmt::format("reference: {} virtual rank{}, contracts only", instance_->config().ranks, instance_->config().ranks == 1 ? "" : "s");
+    return fmt::format("reference: {} virtual rank{}, contracts only", instance_->config().ranks,
+                       instance_->config().ranks == 1 ? "" : "s");
   }
 
  protected:
@@ -378,7 +421,8 @@ class ReferenceExecutor final : public InstanceExecutor {
 
 }  // namespace
 
-Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint& checkpoint, ExecConfig config, LogSink* log) {
+Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint& checkpoint,
+                                                           ExecConfig config, LogSink* log) {
   WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Create(checkpoint, std::move(config), log));
   device::Team::Options options;
   const int workers = instance->workers_per_rank();
@@ -386,7 +430,8 @@ Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint&
   options.workers = here.count() * workers;
   for (int r = here.begin; r < here.end; ++r) {
     for (int w = 0; w < workers; ++w) {
-      options.cpus.push_back(instance->cores().oversubscribed ? device::kUnpinned : instance->CoresOf(r).cpus[w]);
+      options.cpus.push_back(instance->cores().oversubscribed ? device::kUnpinned
+                                                              : instance->CoresOf(r).cpus[w]);
       options.names.push_back(fmt::format("worker {} of rank {}", w, r));
     }
   }
@@ -396,13 +441,15 @@ Result<std::unique_ptr<plan::Executor>> CreateRankExecutor(const io::Checkpoint&
   return std::unique_ptr<plan::Executor>(new RankExecutor(std::move(instance), std::move(team)));
 }
 
-Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkpoint& checkpoint, ExecConfig config, LogSink* log) {
+Result<std::unique_ptr<plan::Executor>> CreateReferenceExecutor(const io::Checkpoint& checkpoint,
+                                                                ExecConfig config, LogSink* log) {
   config.reference = true;
   WEFT_ASSIGN_OR_RETURN(auto instance, ModelInstance::Create(checkpoint, std::move(config), log));
   return std::unique_ptr<plan::Executor>(new ReferenceExecutor(std::move(instance)));
 }
 
-Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config, PlanKind kind, int32_t rows) {
+Result<plan::Plan> ExplainPlan(const io::Checkpoint& checkpoint, const ExecConfig& config,
+                               PlanKind kind, int32_t rows) {
   WEFT_ASSIGN_OR_RETURN(const auto instance, ModelInstance::Plan(checkpoint, config));
   switch (kind) {
     case PlanKind::kHead: return instance->head_plan(rows, HeadMode::kGreedy, false);
@@ -428,7 +475,8 @@ Status EndFollowers(plan::Executor& executor) {
 void SetTrace(plan::Executor& executor, StepTrace* trace) {
   auto* ranks = dynamic_cast<RankExecutor*>(&executor);
   WEFT_CHECK(ranks != nullptr, "only rank teams have a trace");
-  WEFT_CHECK(trace == nullptr || trace->workers() == ranks->instance().config().ranks * ranks->instance().workers_per_rank(),
+  WEFT_CHECK(trace == nullptr || trace->workers() == ranks->instance().config().ranks *
+                                                         ranks->instance().workers_per_rank(),
              "a trace of {} workers", trace == nullptr ? 0 : trace->workers());
   ranks->set_trace(trace);
 }

@@ -53,10 +53,12 @@ PackedTable ColumnsOf(const PackedTable& all, int64_t begin, int64_t end) {
     WEFT_CHECK(at != all.panel_begin.end() && *at == n, "output {} is inside a panel", n);
     return at - all.panel_begin.begin();
   };
-  const int64_t first = panel(begin), last = panel(end), panels = static_cast<int64_t>(all.panel_begin.size()) - 1;
+  const int64_t first = panel(begin), last = panel(end),
+                panels = static_cast<int64_t>(all.panel_begin.size()) - 1;
   PackedTable out;
   out.k_begin = all.k_begin;
-  for (int64_t p = first; p <= last; ++p) out.panel_begin.push_back(all.panel_begin[p] - static_cast<int32_t>(begin));
+  for (int64_t p = first; p <= last; ++p)
+    out.panel_begin.push_back(all.panel_begin[p] - static_cast<int32_t>(begin));
   for (size_t leaf = 0; leaf + 1 < all.k_begin.size(); ++leaf) {
     const auto row = all.data.begin() + static_cast<int64_t>(leaf) * panels;
     out.data.insert(out.data.end(), row + first, row + last);
@@ -67,13 +69,19 @@ PackedTable ColumnsOf(const PackedTable& all, int64_t begin, int64_t end) {
 class TableMaker {
  public:
   TableMaker(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults)
-      : g_(plan.graph), weights_(weights), rank_(rank), rows_max_(plan.bucket.rows_max),
-        in_order_(faults.leaves_in_rank_order || (faults.order_by_rows && plan.bucket.rows_max > 16)) {}
+      : g_(plan.graph),
+        weights_(weights),
+        rank_(rank),
+        rows_max_(plan.bucket.rows_max),
+        in_order_(faults.leaves_in_rank_order ||
+                  (faults.order_by_rows && plan.bucket.rows_max > 16)) {}
 
   void Fill(const Node& node, RankTables::OfStep& t) const {
     switch (node.op) {
       case Op::kMatmul: return Matmul(node, t);
-      case Op::kEmbed: t.packed = weights_.TableOf(g_, {node.in[1]}, rank_, /*all_ranks=*/true); return;
+      case Op::kEmbed:
+        t.packed = weights_.TableOf(g_, {node.in[1]}, rank_, /*all_ranks=*/true);
+        return;
       case Op::kRmsNorm:
       case Op::kGatedRmsNorm:
       case Op::kAddRmsNorm: {
@@ -86,7 +94,8 @@ class TableMaker {
       case Op::kAllReduce:
       case Op::kReduceScatter: {
         if (node.in.size() == 2) t.bias = weights_.VectorOf(g_, node.in[1], rank_);
-        t.roots = RootsOf(plan::LeavesOf(g_, plan::MakerOfRoots(g_, node.in[0]), rank_), GroupSizeOf(g_, node), in_order_);
+        t.roots = RootsOf(plan::LeavesOf(g_, plan::MakerOfRoots(g_, node.in[0]), rank_),
+                          GroupSizeOf(g_, node), in_order_);
         return;
       }
       case Op::kMatmulReduceScatter:
@@ -100,15 +109,19 @@ class TableMaker {
         const bool none = plan::LeavesOf(g_, node.in[1], rank_).range.size() == 0;
         const int tiles = fused::TilesOf(rows_max_, cols);
         for (int i = 0; !none && i < tiles; ++i) {
-          t.tiles.push_back(ColumnsOf(t.packed, fused::TileBegin(cols, i, tiles), fused::TileBegin(cols, i + 1, tiles)));
+          t.tiles.push_back(ColumnsOf(t.packed, fused::TileBegin(cols, i, tiles),
+                                      fused::TileBegin(cols, i + 1, tiles)));
         }
         return;
       }
       case Op::kCausalConv: {
-        const std::vector<float> filters = weights_.VectorOf(g_, node.in[2], rank_);  // [channels][taps]
-        const auto taps = static_cast<size_t>(g_.value(node.in[2]).dims[1].n), channels = filters.size() / taps;
+        const std::vector<float> filters =
+            weights_.VectorOf(g_, node.in[2], rank_);  // [channels][taps]
+        const auto taps = static_cast<size_t>(g_.value(node.in[2]).dims[1].n),
+                   channels = filters.size() / taps;
         t.gain.resize(filters.size());
-        for (size_t i = 0; i < filters.size(); ++i) t.gain[i % taps * channels + i / taps] = filters[i];
+        for (size_t i = 0; i < filters.size(); ++i)
+          t.gain[i % taps * channels + i / taps] = filters[i];
         return;
       }
       case Op::kGatedDelta: {
@@ -117,11 +130,13 @@ class TableMaker {
         const int64_t keys = k.dims[1].n / key_dim, ratio = v.dims[1].n / value_dim / keys;
         const graph::ElementRange own = ElementsOf(g_, v, 1, rank_);
         const int64_t first = own.begin / value_dim, last = own.end / value_dim;
-        const std::vector<float> a = weights_.VectorOf(g_, node.in[6], rank_), dt = weights_.VectorOf(g_, node.in[7], rank_);
+        const std::vector<float> a = weights_.VectorOf(g_, node.in[6], rank_),
+                                 dt = weights_.VectorOf(g_, node.in[7], rank_);
         for (int64_t h = first; h < last; ++h) {
           t.gain.push_back(a[static_cast<size_t>(h)]);
           t.bias.push_back(dt[static_cast<size_t>(h)]);
-          t.kv_of_head.push_back(static_cast<int32_t>(node.Has("tiled") ? h % keys : h / ratio - first / ratio));
+          t.kv_of_head.push_back(
+              static_cast<int32_t>(node.Has("tiled") ? h % keys : h / ratio - first / ratio));
         }
         return;
       }
@@ -132,19 +147,22 @@ class TableMaker {
         const graph::MatmulOperands operands = OperandsOf(node);
         const graph::ElementRange own = plan::ExpertsOf(g_, g_.value(node.in[1]), rank_);
         for (int64_t e = own.begin; e < own.end; ++e) {
-          t.experts.push_back(weights_.TableOf(g_, operands.weights, rank_, /*all_ranks=*/false, e));
+          t.experts.push_back(
+              weights_.TableOf(g_, operands.weights, rank_, /*all_ranks=*/false, e));
         }
         int64_t n = 0;
         for (ValueId y : node.out) n += LocalWidth(g_, g_.value(y), rank_);
         const Value& w = g_.value(operands.weights[0]);
-        for (const PackedTable& table : t.experts) t.expert_matrices.push_back(table.matrix(w.dtype, n, w.dims[2].n));
+        for (const PackedTable& table : t.experts)
+          t.expert_matrices.push_back(table.matrix(w.dtype, n, w.dims[2].n));
         t.merges = MergesOf(plan::ExpertLeavesOf(g_, operands.weights[0]), in_order_);
         return;
       }
       case Op::kCombine: {
         const plan::KLeaves leaves = plan::LeavesOf(g_, node, rank_);
         t.merges = MergesOf(leaves, in_order_);
-        for (int l = leaves.range.begin; l <= leaves.range.end; ++l) t.expert_begin.push_back(static_cast<int32_t>(leaves.table->start(l)));
+        for (int l = leaves.range.begin; l <= leaves.range.end; ++l)
+          t.expert_begin.push_back(static_cast<int32_t>(leaves.table->start(l)));
         return;
       }
       case Op::kAttention: {
@@ -152,7 +170,8 @@ class TableMaker {
         const Value& q = g_.value(node.in[0]);
         const graph::ElementRange own = ElementsOf(g_, q, 1, rank_);
         const int64_t first = own.begin / head_dim, last = own.end / head_dim;
-        for (int64_t h = first; h < last; ++h) t.kv_of_head.push_back(static_cast<int32_t>(h / group - first / group));
+        for (int64_t h = first; h < last; ++h)
+          t.kv_of_head.push_back(static_cast<int32_t>(h / group - first / group));
         return;
       }
       case Op::kSample: {
@@ -169,10 +188,13 @@ class TableMaker {
     const graph::MatmulOperands operands = OperandsOf(node);
     t.packed = weights_.TableOf(g_, operands.weights, rank_);
     t.merges = MergesOf(plan::LeavesOf(g_, operands.weights[0], rank_), in_order_);
-    const bool any = std::any_of(operands.biases.begin(), operands.biases.end(), [](ValueId b) { return b != graph::kNoValue; });
+    const bool any = std::any_of(operands.biases.begin(), operands.biases.end(),
+                                 [](ValueId b) { return b != graph::kNoValue; });
     for (size_t i = 0; any && i < operands.biases.size(); ++i) {
       if (operands.biases[i] == graph::kNoValue) {
-        t.bias.resize(t.bias.size() + static_cast<size_t>(LocalWidth(g_, g_.value(node.out[i]), rank_)), 0.0f);
+        t.bias.resize(
+            t.bias.size() + static_cast<size_t>(LocalWidth(g_, g_.value(node.out[i]), rank_)),
+            0.0f);
       } else {
         const std::vector<float> part = weights_.VectorOf(g_, operands.biases[i], rank_);
         t.bias.insert(t.bias.end(), part.begin(), part.end());
@@ -189,10 +211,12 @@ class TableMaker {
 
 }  // namespace
 
-std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weights, int rank, const ExecFaults& faults) {
+std::shared_ptr<RankTables> MakeRankTables(const Plan& plan, const Weights& weights, int rank,
+                                           const ExecFaults& faults) {
   auto tables = std::make_shared<RankTables>();
   const TableMaker maker(plan, weights, rank, faults);
-  for (const plan::Step& step : plan.steps) maker.Fill(plan.graph.nodes[step.node], tables->steps.emplace_back());
+  for (const plan::Step& step : plan.steps)
+    maker.Fill(plan.graph.nodes[step.node], tables->steps.emplace_back());
   return tables;
 }
 

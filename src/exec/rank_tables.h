@@ -17,7 +17,7 @@ namespace weft::exec {
 struct RankTables {
   struct OfStep {
     PackedTable packed;
-    std::vector<PackedTable> tiles;  // of a fused step: columns of packed
+    std::vector<PackedTable> tiles;    // of a fused step: columns of packed
     std::vector<PackedTable> experts;  // of the experts that are here
     std::vector<kernels::PackedMatrix> expert_matrices;
     std::vector<float> bias, gain;

@@ -26,7 +26,8 @@ void Append(std::span<const T> values, std::vector<std::byte>* out) {
 }  // namespace
 
 // 8-byte values first, so that all are aligned where they stand.
-void PackStep(const StepPlans& plans, const plan::StepInputs& in, const plan::DraftInputs* draft, std::vector<std::byte>* out) {
+void PackStep(const StepPlans& plans, const plan::StepInputs& in, const plan::DraftInputs* draft,
+              std::vector<std::byte>* out) {
   Header header{.plans = plans,
                 .tokens = static_cast<int32_t>(in.ids.size()),
                 .segments = static_cast<int32_t>(in.segments.size()),
@@ -34,7 +35,9 @@ void PackStep(const StepPlans& plans, const plan::StepInputs& in, const plan::Dr
                 .mode = static_cast<int32_t>(in.mode),
                 .hash_logits = in.hash_logits,
                 .state_copies = static_cast<int32_t>(in.state_copies.size()),
-                .draft = draft == nullptr ? kNoDraft : draft->first ? kFirstDraft : kNextDraft};
+                .draft = draft == nullptr ? kNoDraft
+                         : draft->first   ? kFirstDraft
+                                          : kNextDraft};
   for (const Segment& s : in.segments) header.pages += s.page_count;
   out->clear();
   Append(std::span<const Header>(&header, 1), out);
@@ -45,10 +48,12 @@ void PackStep(const StepPlans& plans, const plan::StepInputs& in, const plan::Dr
   Append(in.head_rows, out);
   if (draft != nullptr) Append(draft->rows, out);
   for (const Segment& s : in.segments) {
-    const SegmentRecord record{s.row_begin, s.rows, s.position_begin, s.page_count, s.state, s.replay, s.logged};
+    const SegmentRecord record{s.row_begin, s.rows,   s.position_begin, s.page_count,
+                               s.state,     s.replay, s.logged};
     Append(std::span<const SegmentRecord>(&record, 1), out);
   }
-  for (const Segment& s : in.segments) Append(std::span<const int32_t>(s.pages, static_cast<size_t>(s.page_count)), out);
+  for (const Segment& s : in.segments)
+    Append(std::span<const int32_t>(s.pages, static_cast<size_t>(s.page_count)), out);
 }
 
 Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
@@ -57,11 +62,14 @@ Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
   std::memcpy(&header, bytes.data(), sizeof header);
   const auto count = [](int32_t n) { return static_cast<uint64_t>(static_cast<uint32_t>(n)); };
   const int32_t picked = header.draft == kNoDraft ? 0 : header.tokens;
-  const uint64_t expected = sizeof header + count(header.tokens) * (sizeof(int64_t) + 2 * sizeof(int32_t)) +
-                            count(header.state_copies) * sizeof(plan::StateCopy) + (count(header.head_rows) + count(picked)) * sizeof(int32_t) + count(header.segments) * sizeof(SegmentRecord) +
-                            count(header.pages) * sizeof(int32_t);
-  if (expected != bytes.size() || header.mode < 0 || header.mode > static_cast<int32_t>(plan::HeadMode::kSample) ||
-      header.draft < kNoDraft || header.draft > kNextDraft) {
+  const uint64_t expected =
+      sizeof header + count(header.tokens) * (sizeof(int64_t) + 2 * sizeof(int32_t)) +
+      count(header.state_copies) * sizeof(plan::StateCopy) +
+      (count(header.head_rows) + count(picked)) * sizeof(int32_t) +
+      count(header.segments) * sizeof(SegmentRecord) + count(header.pages) * sizeof(int32_t);
+  if (expected != bytes.size() || header.mode < 0 ||
+      header.mode > static_cast<int32_t>(plan::HeadMode::kSample) || header.draft < kNoDraft ||
+      header.draft > kNextDraft) {
     return Status::Internal("a step of {} bytes that says {}", bytes.size(), expected);
   }
   const std::byte* at = bytes.data() + sizeof header;
@@ -89,7 +97,8 @@ Status UnpackedStep::Unpack(std::span<const std::byte> bytes) {
     if (r.page_count < 0 || page + static_cast<size_t>(r.page_count) > pages.size()) {
       return Status::Internal("a step whose segments have more pages than {}", pages.size());
     }
-    segments_.push_back({r.row_begin, r.rows, r.position_begin, r.page_count, pages.data() + page, r.state, r.replay, r.logged});
+    segments_.push_back({r.row_begin, r.rows, r.position_begin, r.page_count, pages.data() + page,
+                         r.state, r.replay, r.logged});
     page += static_cast<size_t>(r.page_count);
   }
   inputs.segments = segments_;

@@ -1,6 +1,6 @@
-// The inputs of a step as bytes that rank 0 sends to ranks in other processes. What only the sampling
-// of head rows reads stays out: rank 0 samples.
-// Thread: one. Packing allocates only what the buffer has no capacity for.
+// The inputs of a step as bytes that rank 0 sends to ranks in other processes. What only the
+// sampling of head rows reads stays out: rank 0 samples. Thread: one. Packing allocates only what
+// the buffer has no capacity for.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,8 @@ struct StepPlans {
 };
 
 // `draft`: of a draft step, whose step `inputs` is; nullptr for another.
-void PackStep(const StepPlans& plans, const plan::StepInputs& inputs, const plan::DraftInputs* draft, std::vector<std::byte>* out);
+void PackStep(const StepPlans& plans, const plan::StepInputs& inputs,
+              const plan::DraftInputs* draft, std::vector<std::byte>* out);
 
 // A step that came. inputs() points into the bytes given to Unpack and into this object.
 class UnpackedStep {

@@ -1,4 +1,5 @@
-// When every worker began and ended each step of the plans it walked, and how long it waited before.
+// When every worker began and ended each step of the plans it walked, and how long it waited
+// before.
 //
 // Thread: a worker writes its own list while a step runs; the owner reads and clears in between.
 #pragma once
@@ -15,10 +16,10 @@ struct StepEvent {
   const plan::Plan* plan = nullptr;
   int32_t step = 0;
   int32_t phase = 0;
-  int32_t rows = 0;       // live rows of its plan: tokens of a body, sampled rows of a head
-  bool waited = false;    // it met others first
-  int64_t ready_ns = 0;   // it had come so far
-  int64_t start_ns = 0;   // everybody it waits for had
+  int32_t rows = 0;      // live rows of its plan: tokens of a body, sampled rows of a head
+  bool waited = false;   // it met others first
+  int64_t ready_ns = 0;  // it had come so far
+  int64_t start_ns = 0;  // everybody it waits for had
   int64_t end_ns = 0;
 };
 
@@ -32,7 +33,10 @@ class StepTrace {
   size_t capacity() const { return lists_.front().events.capacity(); }  // of one worker
   void Add(int worker, const StepEvent& event) {
     List& list = lists_[worker];
-    if (list.events.size() < list.events.capacity()) list.events.push_back(event); else ++list.dropped;
+    if (list.events.size() < list.events.capacity())
+      list.events.push_back(event);
+    else
+      ++list.dropped;
   }
   void Clear() {
     for (List& list : lists_) list.events.clear(), list.dropped = 0;

@@ -48,9 +48,11 @@ int64_t PackedBytes(const Job& job) {
 
 void Pack(const Job& job) {
   const models::WeightSource& source = *job.source;
-  const int64_t panel_bytes = kernels::PanelBytes(source.dtype(), job.k_count), row_bytes = source.row_bytes();
+  const int64_t panel_bytes = kernels::PanelBytes(source.dtype(), job.k_count),
+                row_bytes = source.row_bytes();
   // Rows whose columns are in another order are put right in a copy.
-  std::vector<std::byte> reordered(source.columns_in_order() ? 0 : static_cast<size_t>(kPanelOutputs * row_bytes));
+  std::vector<std::byte> reordered(
+      source.columns_in_order() ? 0 : static_cast<size_t>(kPanelOutputs * row_bytes));
   const std::byte* rows[kPanelOutputs];
   std::byte* to = job.to;
   for (int64_t n = 0; n < job.n_count; n += kPanelOutputs, to += panel_bytes) {
@@ -67,12 +69,14 @@ void Pack(const Job& job) {
 }
 
 // The file's pages go as soon as they are packed, or loading would need room for the weights twice:
-// those of whole rows at once, those of a tensor that is cut along K when its last leaf is packed. Rows of
-// another param may lie between; if they are still to be packed, their pages are read once more.
+// those of whole rows at once, those of a tensor that is cut along K when its last leaf is packed.
+// Rows of another param may lie between; if they are still to be packed, their pages are read once
+// more.
 void DropSource(const io::Checkpoint& checkpoint, const Job& job) {
   const bool last = job.left->fetch_sub(1, std::memory_order_acq_rel) == 1;
   if (job.k_leaves == 1) {
-    const std::span<const std::byte> rows = job.source->Extent(job.expert, job.n_begin, job.n_count);
+    const std::span<const std::byte> rows =
+        job.source->Extent(job.expert, job.n_begin, job.n_count);
     checkpoint.DropPages(rows.data(), static_cast<int64_t>(rows.size()));
   } else if (last) {
     for (const io::Tensor* tensor : job.source->tensors) checkpoint.DropPages(*tensor);
@@ -114,17 +118,23 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
         weights->vectors_[v.name] = sources[v.name].Values();
         continue;
       }
-      Matrix m{v.dtype, v.dims.size() == 3 ? v.dims[0].n : 1, LeavesOfDim(*g, OutputsOf(v)), LeavesOfDim(*g, InputsOf(v)), {}};
+      Matrix m{v.dtype,
+               v.dims.size() == 3 ? v.dims[0].n : 1,
+               LeavesOfDim(*g, OutputsOf(v)),
+               LeavesOfDim(*g, InputsOf(v)),
+               {}};
       offsets.push_back({v.name, total});
       for (int n = 0; n < m.n_leaves.count(); ++n) {
         for (int k = 0; k < m.k_leaves.count(); ++k) {
-          total += m.experts * PanelsOf(m.n_leaves.width(n)) * kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
+          total += m.experts * PanelsOf(m.n_leaves.width(n)) *
+                   kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
         }
       }
       weights->matrices_.emplace(v.name, std::move(m));
     }
   }
-  WEFT_ASSIGN_OR_RETURN(weights->memory_, device::Memory::Allocate(total, device::kAnyNode, "weights"));
+  WEFT_ASSIGN_OR_RETURN(weights->memory_,
+                        device::Memory::Allocate(total, device::kAnyNode, "weights"));
 
   std::vector<Job> jobs;
   std::deque<std::atomic<int>> left;
@@ -133,12 +143,15 @@ Result<std::unique_ptr<Weights>> Weights::Load(const io::Checkpoint& checkpoint,
     left.emplace_back(0);
     std::byte* to = weights->memory_.data() + offset;
     for (int64_t leaf = 0; leaf < m.experts * m.n_leaves.count() * m.k_leaves.count(); ++leaf) {
-      const int k = static_cast<int>(leaf % m.k_leaves.count()), n = static_cast<int>(leaf / m.k_leaves.count() % m.n_leaves.count());
+      const int k = static_cast<int>(leaf % m.k_leaves.count()),
+                n = static_cast<int>(leaf / m.k_leaves.count() % m.n_leaves.count());
       const int64_t panel_bytes = kernels::PanelBytes(m.dtype, m.k_leaves.width(k));
-      jobs.push_back({&sources[name], leaf / m.k_leaves.count() / m.n_leaves.count(), m.n_leaves.start(n), m.n_leaves.width(n),
-                      m.k_leaves.start(k), m.k_leaves.width(k), to, &left.back(), m.k_leaves.count()});
+      jobs.push_back({&sources[name], leaf / m.k_leaves.count() / m.n_leaves.count(),
+                      m.n_leaves.start(n), m.n_leaves.width(n), m.k_leaves.start(k),
+                      m.k_leaves.width(k), to, &left.back(), m.k_leaves.count()});
       std::vector<const std::byte*>& panels = m.panels.emplace_back();
-      for (int64_t p = 0; p < PanelsOf(m.n_leaves.width(n)); ++p, to += panel_bytes) panels.push_back(to);
+      for (int64_t p = 0; p < PanelsOf(m.n_leaves.width(n)); ++p, to += panel_bytes)
+        panels.push_back(to);
     }
   }
 
@@ -199,7 +212,8 @@ PackedTable Weights::TableOf(const Graph& g, const std::vector<ValueId>& weights
   const Matrix& first = MatrixOf(g.value(weights[0]).name);
   const LeafRange k_range = range(weights[0], 1, first.k_leaves);
   for (int k = k_range.begin; k <= k_range.end; ++k) {
-    table.k_begin.push_back(static_cast<int32_t>(first.k_leaves.start(k) - first.k_leaves.start(k_range.begin)));
+    table.k_begin.push_back(
+        static_cast<int32_t>(first.k_leaves.start(k) - first.k_leaves.start(k_range.begin)));
   }
   for (int k = k_range.begin; k < k_range.end; ++k) {
     for (ValueId id : weights) {
@@ -207,13 +221,15 @@ PackedTable Weights::TableOf(const Graph& g, const std::vector<ValueId>& weights
       const LeafRange n_range = range(id, 2, m.n_leaves);
       const graph::ElementRange own = outputs(id, m.n_leaves);
       for (int n = n_range.begin; n < n_range.end; ++n) {
-        const auto& panels = m.panels[static_cast<size_t>((expert * m.n_leaves.count() + n) * m.k_leaves.count() + k)];
+        const auto& panels = m.panels[static_cast<size_t>(
+            (expert * m.n_leaves.count() + n) * m.k_leaves.count() + k)];
         for (size_t p = 0; p < panels.size(); ++p) {
           const int64_t at = m.n_leaves.start(n) + static_cast<int64_t>(p) * kPanelOutputs;
           if (at < own.begin || at >= own.end) continue;
           table.data.push_back(panels[p]);
           if (k > k_range.begin) continue;
-          const int64_t width = std::min({m.n_leaves.start(n + 1), own.end, at + kPanelOutputs}) - at;
+          const int64_t width =
+              std::min({m.n_leaves.start(n + 1), own.end, at + kPanelOutputs}) - at;
           table.panel_begin.push_back(table.panel_begin.back() + static_cast<int32_t>(width));
         }
       }

@@ -35,18 +35,20 @@ class Weights {
   // The panels that will be used, told when all have their place and none is packed.
   using Wanted = std::function<std::vector<const std::byte*>(const Weights&)>;
 
-  // The params of all graphs; source pages are dropped as tensors are packed. With `wanted`, leaves that
-  // hold none of those panels are left out: their memory is never touched.
+  // The params of all graphs; source pages are dropped as tensors are packed. With `wanted`, leaves
+  // that hold none of those panels are left out: their memory is never touched.
   static Result<std::unique_ptr<Weights>> Load(const io::Checkpoint& checkpoint,
                                                const std::vector<const graph::Graph*>& graphs,
-                                               int threads, const Progress& progress, const Wanted& wanted = {});
+                                               int threads, const Progress& progress,
+                                               const Wanted& wanted = {});
 
   // A rank's part of one or several matrices over the same input, their outputs side by side.
-  // `all_ranks`: everybody's leaves (the embedding reads its owner's in place). `expert`: which matrix of
-  // params that have one each.
+  // `all_ranks`: everybody's leaves (the embedding reads its owner's in place). `expert`: which
+  // matrix of params that have one each.
   PackedTable TableOf(const graph::Graph& g, const std::vector<graph::ValueId>& weights, int rank,
                       bool all_ranks = false, int64_t expert = 0) const;
-  // A rank's part of a float32 vector (gain, bias) or of rows of filters: all of it if it is not cut.
+  // A rank's part of a float32 vector (gain, bias) or of rows of filters: all of it if it is not
+  // cut.
   std::vector<float> VectorOf(const graph::Graph& g, graph::ValueId param, int rank) const;
 
   int64_t bytes() const { return packed_bytes_; }
@@ -57,7 +59,8 @@ class Weights {
     DType dtype;
     int64_t experts;               // 1 of a param without
     LeafTable n_leaves, k_leaves;  // one of them is whole
-    std::vector<std::vector<const std::byte*>> panels;  // [(expert * n_leaves + n_leaf) * k_leaves + k_leaf][panel]
+    std::vector<std::vector<const std::byte*>>
+        panels;  // [(expert * n_leaves + n_leaf) * k_leaves + k_leaf][panel]
   };
   const Matrix& MatrixOf(const std::string& name) const;
 

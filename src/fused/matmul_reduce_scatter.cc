@@ -17,7 +17,8 @@ int OwnerAt(int rank, int at, int ranks) { return (rank + 1 + at) % ranks; }
 int PlaceOf(int owner, int rank, int ranks) { return (owner - rank - 1 + ranks) % ranks; }
 
 int64_t Multiply(const MatmulReduceScatterArgs& a, int owner) {
-  const MatmulArgs tile = kernels::OfRows(a.matmul, a.reduce.starts[owner], a.reduce.starts[owner + 1]);
+  const MatmulArgs tile =
+      kernels::OfRows(a.matmul, a.reduce.starts[owner], a.reduce.starts[owner + 1]);
   if (tile.rows == 0 || tile.w.k_leaves == 0) return 0;
   const Slice units = kernels::SliceOf(a.matmul_kernel->units(tile), a.worker, a.workers);
   if (units.begin < units.end) a.matmul_kernel->run(tile, units, a.scratch);

@@ -71,7 +71,8 @@ ValueId Builder::Embedding(ValueId ids, ValueId table) {
 
 std::vector<ValueId> Builder::ColumnLinear(ValueId x, std::vector<ValueId> weights,
                                            std::vector<ValueId> biases,
-                                           std::vector<std::string> names, std::optional<DType> dtype) {
+                                           std::vector<std::string> names,
+                                           std::optional<DType> dtype) {
   std::vector<ValueId> in{x}, out;
   in.insert(in.end(), weights.begin(), weights.end());
   int64_t mask = 0;
@@ -80,7 +81,8 @@ std::vector<ValueId> Builder::ColumnLinear(ValueId x, std::vector<ValueId> weigh
       mask |= int64_t{1} << i;
       in.push_back(biases[i]);
     }
-    out.push_back(Temp(names[i], dtype.value_or(model_dtype_), {at(x).dims[0], at(weights[i]).dims[0]}));
+    out.push_back(
+        Temp(names[i], dtype.value_or(model_dtype_), {at(x).dims[0], at(weights[i]).dims[0]}));
   }
   Node& node = Emit(Op::kColumnLinear, std::move(in), out);
   node.Set("weights", static_cast<int64_t>(weights.size()));
@@ -134,8 +136,8 @@ ValueId Builder::Rope(ValueId x, ValueId positions, int64_t head_dim, int64_t ro
 std::pair<ValueId, ValueId> Builder::SelfAttention(const AttentionArgs& args) {
   const ValueId y = Temp("attention", model_dtype_, at(args.q).dims);
   const ValueId kv = NextVersion(args.kv);
-  Node& node = Emit(Op::kSelfAttention, {args.q, args.k, args.v, args.kv, args.slots, args.segments},
-                    {y, kv});
+  Node& node = Emit(Op::kSelfAttention,
+                    {args.q, args.k, args.v, args.kv, args.slots, args.segments}, {y, kv});
   node.Set("head_dim", args.head_dim);
   node.Set("group", args.group);
   node.Set("scale", args.scale);
@@ -179,7 +181,8 @@ ValueId Builder::NextVersion(ValueId state) {
   return State(v.name + "'", v.dims, v.dtype);
 }
 
-ValueId Builder::CausalConv(ValueId conv, ValueId x, ValueId w, ValueId segments, std::string name) {
+ValueId Builder::CausalConv(ValueId conv, ValueId x, ValueId w, ValueId segments,
+                            std::string name) {
   const ValueId y = Temp(std::move(name), model_dtype_, at(x).dims);
   const ValueId next = NextVersion(conv);
   Emit(Op::kCausalConv, {conv, x, w, segments}, {y, next});
@@ -189,7 +192,9 @@ ValueId Builder::CausalConv(ValueId conv, ValueId x, ValueId w, ValueId segments
 ValueId Builder::GatedDelta(const DeltaArgs& args) {
   const ValueId y = Temp("delta", model_dtype_, at(args.v).dims);
   const ValueId next = NextVersion(args.state);
-  Node& node = Emit(Op::kGatedDelta, {args.state, args.q, args.k, args.v, args.a, args.b, args.neg_exp_a, args.dt_bias, args.segments},
+  Node& node = Emit(Op::kGatedDelta,
+                    {args.state, args.q, args.k, args.v, args.a, args.b, args.neg_exp_a,
+                     args.dt_bias, args.segments},
                     {y, next});
   node.Set("key_dim", args.key_dim);
   node.Set("value_dim", args.value_dim);
@@ -197,8 +202,8 @@ ValueId Builder::GatedDelta(const DeltaArgs& args) {
   return y;
 }
 
-ValueId Builder::GatedRmsNorm(ValueId x, ValueId z, ValueId gain, double eps, int64_t groups, int64_t leaf_atom, bool sigmoid,
-                              std::string name) {
+ValueId Builder::GatedRmsNorm(ValueId x, ValueId z, ValueId gain, double eps, int64_t groups,
+                              int64_t leaf_atom, bool sigmoid, std::string name) {
   const ValueId y = Temp(std::move(name), model_dtype_, at(x).dims);
   Node& node = Emit(Op::kGatedRmsNorm, {x, z, gain}, {y});
   node.Set("eps", eps);
@@ -210,7 +215,8 @@ ValueId Builder::GatedRmsNorm(ValueId x, ValueId z, ValueId gain, double eps, in
 }
 
 ValueId Builder::Concat(ValueId a, ValueId b, std::string name) {
-  const ValueId y = Temp(std::move(name), at(a).dtype, {at(a).dims[0], Dim::C(at(a).dims[1].n + at(b).dims[1].n)});
+  const ValueId y = Temp(std::move(name), at(a).dtype,
+                         {at(a).dims[0], Dim::C(at(a).dims[1].n + at(b).dims[1].n)});
   Emit(Op::kConcat, {a, b}, {y});
   return y;
 }

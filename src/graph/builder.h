@@ -33,7 +33,8 @@ class Builder {
   ValueId Param(std::string name, DType dtype, std::vector<Dim> dims);
 
   ValueId Embedding(ValueId ids, ValueId table);
-  // Several weights over one input are one node: y_i = x w_i^T + b_i, in the model dtype unless told otherwise.
+  // Several weights over one input are one node: y_i = x w_i^T + b_i, in the model dtype unless
+  // told otherwise.
   std::vector<ValueId> ColumnLinear(ValueId x, std::vector<ValueId> weights,
                                     std::vector<ValueId> biases, std::vector<std::string> names,
                                     std::optional<DType> dtype = std::nullopt);
@@ -58,8 +59,8 @@ class Builder {
   // [T,A], [T,B] -> [T,A+B].
   ValueId Concat(ValueId a, ValueId b, std::string name);
   struct ExpertArgs {
-    ValueId x, logits;         // [T,H], [T,E] float32
-    ValueId gate, up, down;    // [E,I,H], [E,I,H], [E,H,I]; E has a leaf table
+    ValueId x, logits;              // [T,H], [T,E] float32
+    ValueId gate, up, down;         // [E,I,H], [E,I,H], [E,H,I]; E has a leaf table
     ValueId correction = kNoValue;  // [E], added to the scores that are compared
     int64_t top_k = 1;
     bool sigmoid = false;      // scores; else softmax over all experts
@@ -71,16 +72,17 @@ class Builder {
   // Depthwise convolution over the last w.dims[1] tokens, then silu. `conv` [taps-1,C]: the state.
   ValueId CausalConv(ValueId conv, ValueId x, ValueId w, ValueId segments, std::string name);
   struct DeltaArgs {
-    ValueId state;             // [Dk, Hv*Dv] float32
-    ValueId q, k, v, a, b;     // [T,Hk*Dk] twice, [T,Hv*Dv], [T,Hv] twice
+    ValueId state;          // [Dk, Hv*Dv] float32
+    ValueId q, k, v, a, b;  // [T,Hk*Dk] twice, [T,Hv*Dv], [T,Hv] twice
     ValueId neg_exp_a, dt_bias, segments;
     int64_t key_dim, value_dim;
-    bool tiled = false;        // value head h has key head h % Hk, and q and k are whole; else h / (Hv / Hk)
+    bool tiled =
+        false;  // value head h has key head h % Hk, and q and k are whole; else h / (Hv / Hk)
   };
   ValueId GatedDelta(const DeltaArgs& args);
   // rms_norm(x) per head times act(z); `sigmoid`: the gate's activation, else silu.
-  ValueId GatedRmsNorm(ValueId x, ValueId z, ValueId gain, double eps, int64_t groups, int64_t leaf_atom, bool sigmoid,
-                       std::string name);
+  ValueId GatedRmsNorm(ValueId x, ValueId z, ValueId gain, double eps, int64_t groups,
+                       int64_t leaf_atom, bool sigmoid, std::string name);
   ValueId GatherRows(ValueId x, ValueId rows);
   ValueId Argmax(ValueId logits);
   ValueId Sample(ValueId logits);

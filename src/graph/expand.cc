@@ -94,8 +94,11 @@ class Expander {
     const MatmulOperands operands = OperandsOf(node);
     const Value y = out_.value(node.out[0]);
     const ValueId roots = Temp(y.name + ".roots", DType::kF32, y.dims);
-    Node matmul{Op::kMatmul, {Input(operands.x, operands.weights[0], node.layer), operands.weights[0]},
-                {roots}, {}, node.layer};
+    Node matmul{Op::kMatmul,
+                {Input(operands.x, operands.weights[0], node.layer), operands.weights[0]},
+                {roots},
+                {},
+                node.layer};
     matmul.Set("weights", int64_t{1});
     matmul.Set("roots", int64_t{1});  // the output is the leaf tree's roots, not yet a value
     out_.nodes.push_back(std::move(matmul));
@@ -105,9 +108,15 @@ class Expander {
   }
 
   void Attention(const Node& node) {
-    Node write{Op::kKvWrite, {node.in[3], node.in[1], node.in[2], node.in[4]}, {node.out[1]},
-               node.attrs, node.layer};
-    Node attention{Op::kAttention, {node.in[0], node.out[1], node.in[5]}, {node.out[0]}, node.attrs,
+    Node write{Op::kKvWrite,
+               {node.in[3], node.in[1], node.in[2], node.in[4]},
+               {node.out[1]},
+               node.attrs,
+               node.layer};
+    Node attention{Op::kAttention,
+                   {node.in[0], node.out[1], node.in[5]},
+                   {node.out[0]},
+                   node.attrs,
                    node.layer};
     out_.nodes.push_back(std::move(write));
     out_.nodes.push_back(std::move(attention));
@@ -118,18 +127,21 @@ class Expander {
     const auto [known, first] = dispatched_.try_emplace({x, groups}, kNoValue);
     if (!first) return known->second;
     const Value like = out_.value(x);
-    const ValueId y = Temp(like.name + ".routed", like.dtype, {out_.value(groups).dims[0], like.dims[1]});
+    const ValueId y =
+        Temp(like.name + ".routed", like.dtype, {out_.value(groups).dims[0], like.dims[1]});
     out_.value(y).int8_rows = like.int8_rows;
     out_.nodes.push_back({Op::kDispatch, {x, groups}, {y}, {}, layer});
     return known->second = y;
   }
 
-  std::vector<ValueId> ExpertMatmul(ValueId x, ValueId groups, const std::vector<ValueId>& weights, const std::vector<std::string>& names,
-                                    DType dtype, const std::string& layer) {
+  std::vector<ValueId> ExpertMatmul(ValueId x, ValueId groups, const std::vector<ValueId>& weights,
+                                    const std::vector<std::string>& names, DType dtype,
+                                    const std::string& layer) {
     Node node{Op::kExpertMatmul, {x, groups}, {}, {}, layer};
     node.in.insert(node.in.end(), weights.begin(), weights.end());
     for (size_t i = 0; i < weights.size(); ++i) {
-      node.out.push_back(Temp(names[i], dtype, {out_.value(groups).dims[0], out_.value(weights[i]).dims[1]}));
+      node.out.push_back(
+          Temp(names[i], dtype, {out_.value(groups).dims[0], out_.value(weights[i]).dims[1]}));
     }
     node.Set("weights", static_cast<int64_t>(weights.size()));
     out_.nodes.push_back(node);
@@ -141,14 +153,18 @@ class Expander {
     const Value y = out_.value(node.out[0]);
     const std::string& layer = node.layer;
     const Dim tokens = y.dims[0], k = Dim::C(node.Int("top_k"));
-    const ValueId ids = Temp(y.name + ".ids", DType::kI32, {tokens, k}), weights = Temp(y.name + ".weights", DType::kF32, {tokens, k});
+    const ValueId ids = Temp(y.name + ".ids", DType::kI32, {tokens, k}),
+                  weights = Temp(y.name + ".weights", DType::kF32, {tokens, k});
     Node route{Op::kRoute, {node.in[1]}, {ids, weights}, node.attrs, layer};
     if (node.in.size() == 6) route.in.push_back(node.in[5]);
     out_.nodes.push_back(std::move(route));
-    const ValueId groups = Temp(y.name + ".routes", DType::kI32, {Dim::Routes(k.n, out_.value(gate).dims[0].table)});
+    const ValueId groups =
+        Temp(y.name + ".routes", DType::kI32, {Dim::Routes(k.n, out_.value(gate).dims[0].table)});
     out_.nodes.push_back({Op::kGroupRoutes, {ids}, {groups}, {}, layer});
 
-    const auto routed = [&](ValueId weight) { return Dispatched(Input(x, weight, layer), groups, layer); };
+    const auto routed = [&](ValueId weight) {
+      return Dispatched(Input(x, weight, layer), groups, layer);
+    };
     const std::string gate_name = y.name + ".gate", up_name = y.name + ".up";
     std::vector<ValueId> parts;
     if (out_.value(gate).dtype == out_.value(up).dtype) {
@@ -159,7 +175,8 @@ class Expander {
     }
     const ValueId act = Temp(y.name + ".silu_mul", y.dtype, out_.value(parts[0]).dims);
     out_.nodes.push_back({Op::kSiluMul, {parts[0], parts[1]}, {act}, {}, layer});
-    const auto rows = ExpertMatmul(Input(act, down, layer), groups, {down}, {y.name + ".down"}, y.dtype, layer);
+    const auto rows =
+        ExpertMatmul(Input(act, down, layer), groups, {down}, {y.name + ".down"}, y.dtype, layer);
     const ValueId roots = Temp(y.name + ".roots", DType::kF32, y.dims);
     out_.nodes.push_back({Op::kCombine, {rows[0], groups, ids, weights}, {roots}, {}, layer});
     out_.nodes.push_back({Op::kFinish, {roots}, {node.out[0]}, {}, layer});

@@ -145,12 +145,18 @@ FusedChain ChainOf(const Node& fused) {
   chain.matmul.Set("roots", int64_t{1});
   chain.exchange = {norms ? Op::kAllReduce : Op::kReduceScatter, {roots}, {y}, {}, fused.layer};
   if (fused.in.size() > bias) chain.exchange.in.push_back(fused.in[bias]);
-  if (norms) chain.norm = {Op::kAddRmsNorm, {fused.in[2], y, fused.in[3]}, {fused.out[0], fused.out[1]}, fused.attrs, fused.layer};
+  if (norms)
+    chain.norm = {Op::kAddRmsNorm,
+                  {fused.in[2], y, fused.in[3]},
+                  {fused.out[0], fused.out[1]},
+                  fused.attrs,
+                  fused.layer};
   return chain;
 }
 
 Node FuseChain(const Node& matmul, const Node& exchange, const Node* norm) {
-  Node fused{Op::kMatmulReduceScatter, matmul.in, {exchange.out[0], matmul.out[0]}, {}, matmul.layer};
+  Node fused{
+      Op::kMatmulReduceScatter, matmul.in, {exchange.out[0], matmul.out[0]}, {}, matmul.layer};
   if (norm != nullptr) {
     fused.op = Op::kMatmulAllReduceNorm;
     fused.in.insert(fused.in.end(), {norm->in[0], norm->in[2]});

@@ -21,9 +21,9 @@ namespace weft::graph {
 
 enum class Sym : uint8_t { kConst, kTokens, kHeadRows, kRoutes };
 
-// One dimension: live token rows "T", head rows "R", routes "T*k" (each token's k experts; a rank has those
-// to the experts that it owns of `table`, so how many is known only when a step runs), or a constant, which
-// a leaf table may cut.
+// One dimension: live token rows "T", head rows "R", routes "T*k" (each token's k experts; a rank
+// has those to the experts that it owns of `table`, so how many is known only when a step runs), or
+// a constant, which a leaf table may cut.
 struct Dim {
   Sym sym = Sym::kConst;
   int64_t n = 0;
@@ -49,10 +49,10 @@ struct Value {
   std::string name;
   ValueKind kind = ValueKind::kTemp;
   DType dtype = DType::kBF16;
-  bool int8_rows = false;        // quantised activations: int8 with scales and sums per 32
-  bool pairs = false;            // (value, index) pairs of an argmax
+  bool int8_rows = false;  // quantised activations: int8 with scales and sums per 32
+  bool pairs = false;      // (value, index) pairs of an argmax
   std::vector<Dim> dims;
-  Placements on;                 // empty until the graph is placed
+  Placements on;  // empty until the graph is placed
 };
 
 using AttrValue = std::variant<int64_t, double, std::string>;
@@ -115,20 +115,23 @@ class Uses {
   std::vector<int> readers_;
 };
 
-// What a rank holds of one dimension of a value: of an axis of features its elements, and their leaves if
-// it has a leaf table (all of either if the placement does not cut it). REQUIRES: a contiguous cut.
+// What a rank holds of one dimension of a value: of an axis of features its elements, and their
+// leaves if it has a leaf table (all of either if the placement does not cut it). REQUIRES: a
+// contiguous cut.
 ElementRange ElementsOf(const Graph& graph, const Value& value, int dim, int rank);
 LeafRange LeavesOf(const Graph& graph, const Value& value, int dim, int rank);
-// Bytes of `width` elements of a row, as they lie in memory and cross between ranks: a pair takes 12,
-// quantised rows have a scale and a sum per 32 elements of one byte.
+// Bytes of `width` elements of a row, as they lie in memory and cross between ranks: a pair takes
+// 12, quantised rows have a scale and a sum per 32 elements of one byte.
 int64_t BytesOfRow(const Value& value, int64_t width);
-// The ranks that an exchange is among, seen from `rank`, in order of place; only itself for other ops.
+// The ranks that an exchange is among, seen from `rank`, in order of place; only itself for other
+// ops.
 std::vector<int> GroupOf(const Graph& graph, const Node& node, int rank);
 // Ranks in such a group.
 int GroupSizeOf(const Graph& graph, const Node& node);
 
 // The chain that a fused node stands for, as nodes over its values: whatever asks what a fused node
-// computes, costs or needs asks its chain. An exchange on all axes of the mesh. REQUIRES: IsFused(node.op).
+// computes, costs or needs asks its chain. An exchange on all axes of the mesh. REQUIRES:
+// IsFused(node.op).
 struct FusedChain {
   Node matmul;    // x, w -> roots
   Node exchange;  // roots, bias -> y
@@ -142,7 +145,9 @@ bool MakesRoots(const Node& node, ValueId id);
 // Whose operand 0 is a version of a state and whose last result is the next one.
 inline bool WritesState(Op op) { return FactsOf(op).effect && !IsIntention(op); }
 // The grouping of routes by expert that group_routes makes: no rows of numbers, but who goes where.
-inline bool IsGrouping(const Value& v) { return v.dims.size() == 1 && v.dims[0].sym == Sym::kRoutes; }
+inline bool IsGrouping(const Value& v) {
+  return v.dims.size() == 1 && v.dims[0].sym == Sym::kRoutes;
+}
 
 // Views of a matmul's inputs by role; of an expert_matmul too.
 struct MatmulOperands {

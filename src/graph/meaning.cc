@@ -31,7 +31,8 @@ class Term {
     for (const Attr& a : node.attrs) {
       if (a.key != "axes" && a.key != "order" && a.key != "to_dim") attrs.push_back(&a);
     }
-    std::sort(attrs.begin(), attrs.end(), [](const Attr* a, const Attr* b) { return a->key < b->key; });
+    std::sort(attrs.begin(), attrs.end(),
+              [](const Attr* a, const Attr* b) { return a->key < b->key; });
     for (const Attr* a : attrs) {
       Text(a->key).Of(a->value.index());
       if (const auto* i = std::get_if<int64_t>(&a->value)) hash_.AddValue(*i);
@@ -87,7 +88,9 @@ class Terms {
   }
 
   uint64_t In(const Node& node, size_t i) const { return i < node.in.size() ? of_[node.in[i]] : 0; }
-  uint64_t Roots(uint64_t x, uint64_t weight) const { return Term("roots").Of(x).Of(weight).Done(); }
+  uint64_t Roots(uint64_t x, uint64_t weight) const {
+    return Term("roots").Of(x).Of(weight).Done();
+  }
   uint64_t Finish(uint64_t roots, uint64_t bias, const Value& y) const {
     return Term("finish").Of(roots).Of(bias).Type(y).Done();
   }
@@ -125,21 +128,23 @@ class Terms {
     const Value& y = g_.value(node.out[0]);
     switch (node.op) {
       case Op::kMatmul: return Matmul(node);
-      case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter:
-        of_[node.out[0]] = Finish(In(node, 0), In(node, 1), y);
-        return;
+      case Op::kFinish:
+      case Op::kAllReduce:
+      case Op::kReduceScatter: of_[node.out[0]] = Finish(In(node, 0), In(node, 1), y); return;
       case Op::kAdd: of_[node.out[0]] = Add(In(node, 0), In(node, 1), y); return;
       case Op::kRmsNorm: of_[node.out[0]] = Norm(In(node, 0), In(node, 1), node, y); return;
       case Op::kAddRmsNorm:
         of_[node.out[0]] = Add(In(node, 0), In(node, 1), y);
         of_[node.out[1]] = Norm(of_[node.out[0]], In(node, 2), node, g_.value(node.out[1]));
         return;
-      case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
-        of_[node.out[0]] = In(node, 0);
-        return;
+      case Op::kSliceRows:
+      case Op::kAllGather:
+      case Op::kAllToAll:
+      case Op::kPairMax: of_[node.out[0]] = In(node, 0); return;
       default: break;
     }
-    // Rows that are dispatched by their owners are those of a dispatch, if all go by the ids that the routes were made of.
+    // Rows that are dispatched by their owners are those of a dispatch, if all go by the ids that
+    // the routes were made of.
     const bool owners = node.op == Op::kDispatchRows && ids_of_[of_[node.in[1]]] == of_[node.in[2]];
     Term base(NameOf(owners ? Op::kDispatch : node.op));
     for (size_t i = 0; i < node.in.size() - (owners ? 1 : 0); ++i) base.Of(of_[node.in[i]]);
@@ -178,11 +183,13 @@ Status SameMeaning(const Meaning& before, const Graph& after) {
   }
   for (const auto& [name, term] : before.effects) {
     const auto it = now.effects.find(name);
-    if (it == now.effects.end()) return Status::Internal("V10: state '{}' is written no more", name);
+    if (it == now.effects.end())
+      return Status::Internal("V10: state '{}' is written no more", name);
     if (it->second != term) return Status::Internal("V10: state '{}' gets other values", name);
   }
   for (const auto& [name, term] : now.effects) {
-    if (before.effects.count(name) == 0) return Status::Internal("V10: state '{}' is written now", name);
+    if (before.effects.count(name) == 0)
+      return Status::Internal("V10: state '{}' is written now", name);
   }
   return Status::Ok();
 }

@@ -18,8 +18,9 @@
 namespace weft::graph {
 
 struct Meaning {
-  std::vector<uint64_t> outputs;            // by output
-  std::map<std::string, uint64_t> effects;  // last version of every state that is written, by its first name
+  std::vector<uint64_t> outputs;  // by output
+  std::map<std::string, uint64_t>
+      effects;  // last version of every state that is written, by its first name
   friend bool operator==(const Meaning&, const Meaning&) = default;
 };
 Meaning MeaningOf(const Graph& graph);

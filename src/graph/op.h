@@ -10,25 +10,79 @@ namespace weft::graph {
 
 enum class Op : uint8_t {
   // Words of intention: what a model file says. expand() turns each into primitive ops.
-  kEmbedding, kColumnLinear, kRowLinear, kLmHead, kSelfAttention, kExperts, kSwiGlu,
+  kEmbedding,
+  kColumnLinear,
+  kRowLinear,
+  kLmHead,
+  kSelfAttention,
+  kExperts,
+  kSwiGlu,
   // Primitive ops.
-  kEmbed, kQuantise, kMatmul, kFinish, kRmsNorm, kAddRmsNorm, kAdd, kRope, kKvWrite, kAttention,
-  kSiluMul, kSigmoidMul, kGateRows, kConcat, kGatherRows, kArgmax, kSample, kHashLogits, kSliceRows,
+  kEmbed,
+  kQuantise,
+  kMatmul,
+  kFinish,
+  kRmsNorm,
+  kAddRmsNorm,
+  kAdd,
+  kRope,
+  kKvWrite,
+  kAttention,
+  kSiluMul,
+  kSigmoidMul,
+  kGateRows,
+  kConcat,
+  kGatherRows,
+  kArgmax,
+  kSample,
+  kHashLogits,
+  kSliceRows,
   // Of experts: rows are routes, T * k of them.
-  kRoute, kGroupRoutes, kDispatch, kExpertMatmul, kCombine,
+  kRoute,
+  kGroupRoutes,
+  kDispatch,
+  kExpertMatmul,
+  kCombine,
   // Of the gated delta net.
-  kCausalConv, kGatedDelta, kGatedRmsNorm,
+  kCausalConv,
+  kGatedDelta,
+  kGatedRmsNorm,
   // Changes of placement.
-  kAllReduce, kReduceScatter, kAllGather, kAllToAll, kDispatchRows, kPairMax,
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kAllToAll,
+  kDispatchRows,
+  kPairMax,
   // Chains in one step: compute and exchange interleaved by tiles.
-  kMatmulReduceScatter, kMatmulAllReduceNorm,
+  kMatmulReduceScatter,
+  kMatmulAllReduceNorm,
   kCount,
 };
 
-// How an op's output placement follows from its inputs', one mesh axis at a time; in words: TextOf().
+// How an op's output placement follows from its inputs', one mesh axis at a time; in words:
+// TextOf().
 enum class PlaceRule : uint8_t {
-  kIntention, kElementwise, kTokenwise, kMatmul, kFinish, kHeads, kEmbed, kWholeRow, kArgmax, kSliceRows,
-  kGroupRoutes, kDispatch, kExpertMatmul, kCombine, kAllReduce, kReduceScatter, kAllGather, kAllToAll, kDispatchRows, kChain,
+  kIntention,
+  kElementwise,
+  kTokenwise,
+  kMatmul,
+  kFinish,
+  kHeads,
+  kEmbed,
+  kWholeRow,
+  kArgmax,
+  kSliceRows,
+  kGroupRoutes,
+  kDispatch,
+  kExpertMatmul,
+  kCombine,
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kAllToAll,
+  kDispatchRows,
+  kChain,
 };
 
 std::string_view TextOf(PlaceRule rule);
@@ -53,6 +107,8 @@ Op OpNamed(std::string_view name);
 inline std::string_view NameOf(Op op) { return FactsOf(op).name; }
 inline bool IsIntention(Op op) { return op <= Op::kSwiGlu; }
 inline bool IsExchange(Op op) { return op >= Op::kAllReduce && op <= Op::kPairMax; }
-inline bool IsFused(Op op) { return op >= Op::kMatmulReduceScatter && op <= Op::kMatmulAllReduceNorm; }
+inline bool IsFused(Op op) {
+  return op >= Op::kMatmulReduceScatter && op <= Op::kMatmulAllReduceNorm;
+}
 
 }  // namespace weft::graph

@@ -7,6 +7,7 @@ namespace weft::graph {
 namespace {
 
 using R = PlaceRule;
+// clang-format off
 //                                                        token  linear mono   view   effect
 constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
     {Op::kEmbedding, "embedding", R::kIntention,           true,  false, false, false, false,
@@ -99,6 +100,7 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
     {Op::kMatmulAllReduceNorm, "matmul_all_reduce_norm", R::kChain, true, false, false, false, false,
      "x [T,K], w [N,K], r [T,N], gain [N] (bias [N]) -> r', rms_norm(r'), y, roots: matmul, all_reduce, add_rms_norm"},
 }};
+// clang-format on
 
 constexpr bool InOrder() {
   for (size_t i = 0; i < kOps.size(); ++i) {
@@ -119,11 +121,13 @@ std::string_view TextOf(PlaceRule rule) {
   switch (rule) {
     case R::kIntention: return "none before it is expanded";
     case R::kElementwise: return "all operands alike, R or S(any): the same";
-    case R::kTokenwise: return "whole rows, R or S(0): the same; norms per head also S(1), cut between heads";
+    case R::kTokenwise:
+      return "whole rows, R or S(0): the same; norms per head also S(1), cut between heads";
     case R::kMatmul: return "x R, w S(0): S(1); x S(1), w S(1): P; x R or S(0), w R: as x";
     case R::kFinish: return "P on axes of one rank, or R: R; S(0): S(0)";
     case R::kHeads: return "all operands alike, R or S(1) over heads: the same; rope also S(0)";
-    case R::kEmbed: return "w R or S(0), the owner's leaf is read in place: R, or S(0) for a rank's own rows";
+    case R::kEmbed:
+      return "w R or S(0), the owner's leaf is read in place: R, or S(0) for a rank's own rows";
     case R::kWholeRow: return "R: R";
     case R::kArgmax: return "R: R; S(1): P";
     case R::kSliceRows: return "R: S(0)";

@@ -19,19 +19,20 @@ Graph Only(Op op) {
       return b.Finish({b.Embedding(b.Input("ids", DType::kI32, {Dim::T()}), weight())});
     case Op::kColumnLinear:
       return b.Finish(b.ColumnLinear(rows("x"), {weight()}, {kNoValue}, {"y"}));
-    case Op::kRowLinear:
-      return b.Finish({b.RowLinear(rows("x"), weight(), kNoValue, "y")});
-    case Op::kLmHead:
-      return b.Finish({b.LmHead(rows("x"), weight())});
-    case Op::kSwiGlu:
-      return b.Finish({b.SwiGlu(rows("gate"), rows("up"))});
+    case Op::kRowLinear: return b.Finish({b.RowLinear(rows("x"), weight(), kNoValue, "y")});
+    case Op::kLmHead: return b.Finish({b.LmHead(rows("x"), weight())});
+    case Op::kSwiGlu: return b.Finish({b.SwiGlu(rows("gate"), rows("up"))});
     case Op::kExperts: {
       const auto of = [&](const char* name) {
         return b.Param(name, DType::kBF16, {Dim::C(4, 0), Dim::C(64), Dim::C(64)});
       };
       b.Table("experts", LeafTable::Make(4, 1));
       const ValueId logits = b.Input("logits", DType::kF32, {Dim::T(), Dim::C(4)});
-      return b.Finish({b.Experts({.x = rows("x"), .logits = logits, .gate = of("gate"), .up = of("up"), .down = of("down")})});
+      return b.Finish({b.Experts({.x = rows("x"),
+                                  .logits = logits,
+                                  .gate = of("gate"),
+                                  .up = of("up"),
+                                  .down = of("down")})});
     }
     case Op::kSelfAttention: {
       const ValueId kv = b.State("kv", {Dim::C(2), Dim::C(64)});
@@ -41,8 +42,7 @@ Graph Only(Op op) {
           {b.SelfAttention({rows("q"), rows("k"), rows("v"), kv, slots, segments, 64, 1, 1.0})
                .first});
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -107,10 +107,13 @@ std::string OpsPage() {
   out += Table("becomes", IsIntention, [](const OpFacts& f) { return ExpansionOf(f.op); });
   out += "## Primitive ops\n\n";
   out += Table(
-      "placement", [](Op op) { return !IsIntention(op) && !IsExchange(op) && !IsFused(op); }, placement);
+      "placement", [](Op op) { return !IsIntention(op) && !IsExchange(op) && !IsFused(op); },
+      placement);
   out += "## Changes of placement\n\nAll communication is one of these.\n\n";
   out += Table("placement", IsExchange, placement);
-  out += "## Chains in one step\n\nCompute and exchange interleaved by tiles; what they compute is their chain, op by op.\n\n";
+  out +=
+      "## Chains in one step\n\nCompute and exchange interleaved by tiles; what they compute is "
+      "their chain, op by op.\n\n";
   out += Table("placement", IsFused, placement);
   out.pop_back();
   return out;

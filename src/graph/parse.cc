@@ -15,7 +15,8 @@ namespace {
 std::vector<std::string_view> Split(std::string_view text, std::string_view by) {
   std::vector<std::string_view> parts;
   if (text.empty()) return parts;
-  for (size_t at; (at = text.find(by)) != std::string_view::npos; text.remove_prefix(at + by.size())) {
+  for (size_t at; (at = text.find(by)) != std::string_view::npos;
+       text.remove_prefix(at + by.size())) {
     parts.push_back(text.substr(0, at));
   }
   parts.push_back(text);
@@ -38,7 +39,8 @@ bool MakeLeaves(const std::vector<int64_t>& starts, LeafTable* leaves) {
   // The first leaf is a whole number of atoms, or the axis is one short leaf.
   const auto fits = [&](int64_t atom) {
     *leaves = LeafTable::Make(starts.back(), atom, count);
-    return std::equal(starts.begin(), starts.end(), leaves->starts().begin(), leaves->starts().end());
+    return std::equal(starts.begin(), starts.end(), leaves->starts().begin(),
+                      leaves->starts().end());
   };
   for (int64_t d = 1; d * d <= starts[1]; ++d) {
     if (starts[1] % d == 0 && (fits(d) || fits(starts[1] / d))) return true;
@@ -94,7 +96,8 @@ class Reader {
   Status Axis(std::string_view text) {
     const auto words = Split(text, " ");
     int64_t size = 0;
-    if (words.size() != 2 || !Read(words[1], &size) || size < 1 || size > 1 << 20) return Wrong("'axis NAME SIZE' wanted");
+    if (words.size() != 2 || !Read(words[1], &size) || size < 1 || size > 1 << 20)
+      return Wrong("'axis NAME SIZE' wanted");
     g_.mesh.axes.push_back({std::string(words[0]), static_cast<int>(size)});
     return Status::Ok();
   }
@@ -104,27 +107,33 @@ class Reader {
     AxisTable table;
     table.whole = words.size() > 2 && words.back() == "whole";
     if (table.whole) words.pop_back();
-    if (words.size() != 2 && !(words.size() == 5 && words[2] == "follows")) return Wrong("'table NAME 0,...,N [follows TABLE WIDTH] [whole]' wanted");
+    if (words.size() != 2 && !(words.size() == 5 && words[2] == "follows"))
+      return Wrong("'table NAME 0,...,N [follows TABLE WIDTH] [whole]' wanted");
     table.name = words[0];
     std::vector<int64_t> starts;
     for (std::string_view n : Split(words[1], ",")) {
       if (!Read(n, &starts.emplace_back())) return Wrong("'{}' is no number", n);
     }
-    if (!MakeLeaves(starts, &table.leaves)) return Wrong("no leaf table of '{}' starts at {}", table.name, words[1]);
+    if (!MakeLeaves(starts, &table.leaves))
+      return Wrong("no leaf table of '{}' starts at {}", table.name, words[1]);
     if (words.size() == 5) {
       int64_t follows = 0;
-      if (!Read(words[3], &follows) || follows < 0 || follows >= static_cast<int64_t>(g_.tables.size())) return Wrong("there is no table {} before this one", words[3]);
+      if (!Read(words[3], &follows) || follows < 0 ||
+          follows >= static_cast<int64_t>(g_.tables.size()))
+        return Wrong("there is no table {} before this one", words[3]);
       if (!Read(words[4], &table.follow_width)) return Wrong("'{}' is no number", words[4]);
       table.follows = static_cast<int>(follows);
     }
-    if (!tables_.try_emplace(table.name, static_cast<int>(g_.tables.size())).second) return Wrong("a second table '{}'", table.name);
+    if (!tables_.try_emplace(table.name, static_cast<int>(g_.tables.size())).second)
+      return Wrong("a second table '{}'", table.name);
     g_.tables.push_back(std::move(table));
     return Status::Ok();
   }
 
   Status ValueLine(ValueKind kind, std::string_view text) {
     const auto words = Split(text, " ");
-    if (words.size() != 5 || words[1] != ":") return Wrong("'KIND NAME : TYPE [DIMS] PLACEMENT' wanted");
+    if (words.size() != 5 || words[1] != ":")
+      return Wrong("'KIND NAME : TYPE [DIMS] PLACEMENT' wanted");
     Value v;
     v.name = words[0];
     v.kind = kind;
@@ -142,13 +151,15 @@ class Reader {
     }
     WEFT_RETURN_IF_ERROR(Dims(words[3], &v.dims));
     if (words[4] != "-") WEFT_RETURN_IF_ERROR(PlacementsOf(words[4], &v.on));
-    if (!values_.try_emplace(v.name, static_cast<ValueId>(g_.values.size())).second) return Wrong("a second value '{}'", v.name);
+    if (!values_.try_emplace(v.name, static_cast<ValueId>(g_.values.size())).second)
+      return Wrong("a second value '{}'", v.name);
     g_.values.push_back(std::move(v));
     return Status::Ok();
   }
 
   Status Dims(std::string_view text, std::vector<Dim>* dims) const {
-    if (text.size() < 2 || text.front() != '[' || text.back() != ']') return Wrong("'{}' is no shape", text);
+    if (text.size() < 2 || text.front() != '[' || text.back() != ']')
+      return Wrong("'{}' is no shape", text);
     for (std::string_view part : Split(text.substr(1, text.size() - 2), ",")) {
       if (part == "T" || part == "R") {
         dims->push_back(part == "T" ? Dim::T() : Dim::HeadRows());
@@ -160,7 +171,8 @@ class Reader {
         part.remove_prefix(2);
       }
       const size_t slash = part.find('/');
-      if (dim.sym == Sym::kRoutes && slash == std::string_view::npos) return Wrong("'T*{}' names no table of experts", part);
+      if (dim.sym == Sym::kRoutes && slash == std::string_view::npos)
+        return Wrong("'T*{}' names no table of experts", part);
       if (!Read(part.substr(0, slash), &dim.n)) return Wrong("'{}' is no dimension", part);
       if (slash != std::string_view::npos) {
         const auto it = tables_.find(std::string(part.substr(slash + 1)));
@@ -181,8 +193,11 @@ class Reader {
         on->push_back(Placement::P());
       } else if (part.starts_with("S(") && part.ends_with(")")) {
         const auto numbers = Split(part.substr(2, part.size() - 3), ":");
-        const bool good = (numbers.size() == 1 || (numbers.size() == 2 && Read(numbers[1], &order))) && Read(numbers[0], &dim);
-        if (!good || dim < 0 || dim > 127 || order < 0 || order > 127) return Wrong("'{}' is no placement", part);
+        const bool good =
+            (numbers.size() == 1 || (numbers.size() == 2 && Read(numbers[1], &order))) &&
+            Read(numbers[0], &dim);
+        if (!good || dim < 0 || dim > 127 || order < 0 || order > 127)
+          return Wrong("'{}' is no placement", part);
         on->push_back(Placement::S(static_cast<int>(dim), static_cast<int>(order)));
       } else {
         return Wrong("'{}' is no placement", part);
@@ -206,7 +221,8 @@ class Reader {
     const size_t equals = line.find(" = "), at = line.rfind(" @");
     const size_t open = line.find('(', equals);
     const size_t close = open == std::string_view::npos ? open : line.find(')', open);
-    if (close == std::string_view::npos || at == std::string_view::npos || at < close) return Wrong("'OUT = OP(IN) {{ATTRS}} @LAYER' wanted");
+    if (close == std::string_view::npos || at == std::string_view::npos || at < close)
+      return Wrong("'OUT = OP(IN) {{ATTRS}} @LAYER' wanted");
     WEFT_RETURN_IF_ERROR(Names(line.substr(0, equals), &node.out));
     const std::string_view op = line.substr(equals + 3, open - equals - 3);
     node.op = OpNamed(op);
@@ -214,8 +230,10 @@ class Reader {
     WEFT_RETURN_IF_ERROR(Names(line.substr(open + 1, close - open - 1), &node.in));
     const std::string_view attrs = line.substr(close + 1, at - close - 1);
     if (!attrs.empty()) {
-      if (!attrs.starts_with(" {") || !attrs.ends_with("}")) return Wrong("'{}' are no attributes", attrs);
-      for (std::string_view attr : Split(attrs.substr(2, attrs.size() - 3), ", ")) WEFT_RETURN_IF_ERROR(ReadAttr(attr, &node));
+      if (!attrs.starts_with(" {") || !attrs.ends_with("}"))
+        return Wrong("'{}' are no attributes", attrs);
+      for (std::string_view attr : Split(attrs.substr(2, attrs.size() - 3), ", "))
+        WEFT_RETURN_IF_ERROR(ReadAttr(attr, &node));
     }
     const std::string_view layer = line.substr(at + 2);
     if (layer != "-") node.layer = layer;

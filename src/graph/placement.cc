@@ -13,7 +13,8 @@ std::vector<int> Mesh::GroupOf(int rank, int64_t group_axes) const {
   for (int other = 0; other < ranks(); ++other) {
     bool same = true;
     for (size_t a = 0; a < axes.size(); ++a) {
-      same = same && ((group_axes >> a & 1) != 0 || CoordinateOf(other, a) == CoordinateOf(rank, a));
+      same =
+          same && ((group_axes >> a & 1) != 0 || CoordinateOf(other, a) == CoordinateOf(rank, a));
     }
     if (same) group.push_back(other);
   }
@@ -59,7 +60,9 @@ std::vector<int> ChunksOf(const Mesh& mesh, const Cut& cut, int rank) {
     int rest = chunk;
     for (size_t i = cut.order.size(); i-- > 0;) {
       const int axis = cut.order[i], size = mesh.axes[axis].size;
-      if ((cut.split >> axis & 1) != 0 && rest % size != mesh.CoordinateOf(rank, static_cast<size_t>(axis))) here = false;
+      if ((cut.split >> axis & 1) != 0 &&
+          rest % size != mesh.CoordinateOf(rank, static_cast<size_t>(axis)))
+        here = false;
       rest /= size;
     }
     if (here) chunks.push_back(chunk);

@@ -63,14 +63,14 @@ using Placements = std::vector<Placement>;  // one per mesh axis
 // "R", "P", "S(0)"; several axes are joined by ','.
 std::string ToString(const Placements& on);
 
-// How placements cut one dimension: into chunks numbered along `order` (axes, major to minor), of which
-// only the axes in `split` separate ranks. After FC2's all-to-all the tokens are cut by (otp, odp) and
-// split over odp alone: odp member i holds the chunks {i + j * |odp|}.
+// How placements cut one dimension: into chunks numbered along `order` (axes, major to minor), of
+// which only the axes in `split` separate ranks. After FC2's all-to-all the tokens are cut by (otp,
+// odp) and split over odp alone: odp member i holds the chunks {i + j * |odp|}.
 struct Cut {
   std::vector<int> order;
   int64_t split = 0;  // bit mask of axes
   int chunks = 1;
-  int per_rank = 1;   // chunks that a rank holds
+  int per_rank = 1;  // chunks that a rank holds
   bool whole() const { return chunks == per_rank; }
   // A rank's chunks stand side by side.
   bool contiguous = true;
@@ -78,18 +78,20 @@ struct Cut {
 Cut CutOf(const Mesh& mesh, const Placements& on, int dim);
 // The numbers of the chunks that `rank` holds, ascending.
 std::vector<int> ChunksOf(const Mesh& mesh, const Cut& cut, int rank);
-// Chunk `i` of `chunks` of live rows begins here; chunks differ by one row at most, some may be empty.
+// Chunk `i` of `chunks` of live rows begins here; chunks differ by one row at most, some may be
+// empty.
 inline int64_t ChunkBegin(int64_t rows, int i, int chunks) { return rows * i / chunks; }
 
 // A feature axis that ranks may cut, and who owns which of its leaves.
 // kv heads follow the query heads that read them: their owners overlap where a kv head serves query
 // heads on two ranks (docs/numerics.md 4).
 struct AxisTable {
-  std::string name;       // "L00.heads"
+  std::string name;  // "L00.heads"
   LeafTable leaves;
-  int follows = -1;       // another table of the graph, or -1
+  int follows = -1;          // another table of the graph, or -1
   int64_t follow_width = 0;  // elements of the followed axis per leaf of this one
-  bool whole = false;     // never cut: every rank has all leaves, and their tree is the one of any deployment
+  bool whole =
+      false;  // never cut: every rank has all leaves, and their tree is the one of any deployment
   friend bool operator==(const AxisTable&, const AxisTable&) = default;
 };
 
@@ -99,12 +101,13 @@ struct ElementRange {
   int64_t size() const { return end - begin; }
   friend bool operator==(const ElementRange&, const ElementRange&) = default;
 };
-// The leaves of tables[table] that place `place` of `places` owns, and the elements that they cover.
+// The leaves of tables[table] that place `place` of `places` owns, and the elements that they
+// cover.
 LeafRange OwnedLeaves(const std::vector<AxisTable>& tables, int table, int place, int places);
 ElementRange OwnedElements(const std::vector<AxisTable>& tables, int table, int place, int places);
 
-// An axis without a leaf table (nothing is reduced over it) is cut between blocks of this many elements:
-// whole panels of packed weights, whole blocks of quantised rows.
+// An axis without a leaf table (nothing is reduced over it) is cut between blocks of this many
+// elements: whole panels of packed weights, whole blocks of quantised rows.
 inline constexpr int64_t kEvenBlock = 32;
 ElementRange EvenElements(int64_t n, int place, int places);
 

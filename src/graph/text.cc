@@ -12,7 +12,9 @@ std::string DimsText(const Graph& g, const Value& v) {
     switch (v.dims[d].sym) {
       case Sym::kTokens: out += 'T'; break;
       case Sym::kHeadRows: out += 'R'; break;
-      case Sym::kRoutes: out += fmt::format("T*{}/{}", v.dims[d].n, g.tables[v.dims[d].table].name); break;
+      case Sym::kRoutes:
+        out += fmt::format("T*{}/{}", v.dims[d].n, g.tables[v.dims[d].table].name);
+        break;
       case Sym::kConst:
         out += fmt::format("{}", v.dims[d].n);
         if (v.dims[d].table >= 0) out += fmt::format("/{}", g.tables[v.dims[d].table].name);

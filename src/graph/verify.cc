@@ -20,8 +20,12 @@ namespace {
 // replicated and not asked).
 std::vector<ValueId> PlacedOperands(const Node& node) {
   switch (node.op) {
-    case Op::kAdd: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kGateRows: case Op::kConcat: case Op::kGatedRmsNorm:
-      return {node.in[0], node.in[1]};
+    case Op::kAdd:
+    case Op::kSiluMul:
+    case Op::kSigmoidMul:
+    case Op::kGateRows:
+    case Op::kConcat:
+    case Op::kGatedRmsNorm: return {node.in[0], node.in[1]};
     case Op::kAddRmsNorm: return {node.in[0], node.in[1]};
     case Op::kKvWrite: return {node.in[1], node.in[2], node.in[0]};
     case Op::kAttention: return {node.in[0], node.in[1]};
@@ -44,7 +48,9 @@ class AxisRules {
     }
     if (rule == PlaceRule::kMatmul) return Matmul();
     if (rule == PlaceRule::kChain) return Chain();
-    if (rule == PlaceRule::kDispatch || rule == PlaceRule::kExpertMatmul || rule == PlaceRule::kCombine) return Routed();
+    if (rule == PlaceRule::kDispatch || rule == PlaceRule::kExpertMatmul ||
+        rule == PlaceRule::kCombine)
+      return Routed();
     if (rule == PlaceRule::kDispatchRows) return DispatchedRows();
     if (rule == PlaceRule::kEmbed) {
       return std::vector<Placement>(1, OnAxis(0) ? Placement::S(0, Order()) : Placement::R());
@@ -70,7 +76,9 @@ class AxisRules {
         return same(first);
       case PlaceRule::kTokenwise:
         WEFT_RETURN_IF_ERROR(WholeGain());
-        if ((node_.op == Op::kRmsNorm || node_.op == Op::kGatedRmsNorm) && first.sharded_on(1) && CutBetweenGroups()) return same(first);
+        if ((node_.op == Op::kRmsNorm || node_.op == Op::kGatedRmsNorm) && first.sharded_on(1) &&
+            CutBetweenGroups())
+          return same(first);
         if (first.partial() || first.sharded_on(1)) return refuse("R or S(0)");
         return same(first);
       case PlaceRule::kHeads:
@@ -87,7 +95,8 @@ class AxisRules {
       case PlaceRule::kFinish:
         WEFT_RETURN_IF_ERROR(WholeBias());
         if (first.replicated() || first.sharded_on(0)) return same(first);
-        if (!first.partial() || g_.mesh.axes[axis_].size != 1) return refuse("P on axes of one rank, R or S(0)");
+        if (!first.partial() || g_.mesh.axes[axis_].size != 1)
+          return refuse("P on axes of one rank, R or S(0)");
         return same(Placement::R());
       case PlaceRule::kArgmax:
         if (first.replicated()) return same(first);
@@ -96,9 +105,11 @@ class AxisRules {
       default: break;
     }
     // Exchanges and slices, on the axes that they act on.
-    if (rule == PlaceRule::kAllReduce || rule == PlaceRule::kReduceScatter) WEFT_RETURN_IF_ERROR(WholeBias());
+    if (rule == PlaceRule::kAllReduce || rule == PlaceRule::kReduceScatter)
+      WEFT_RETURN_IF_ERROR(WholeBias());
     if (!OnAxis(-1)) return same(first);
-    if (!g_.value(x).dims.empty() && g_.value(x).dims[0].sym == Sym::kRoutes) return refuse("rows of tokens");
+    if (!g_.value(x).dims.empty() && g_.value(x).dims[0].sym == Sym::kRoutes)
+      return refuse("rows of tokens");
     switch (rule) {
       case PlaceRule::kAllReduce:
         if (!first.partial()) return refuse("P");
@@ -114,7 +125,8 @@ class AxisRules {
         return same(Placement::R());
       case PlaceRule::kAllToAll: {
         const int to = static_cast<int>(node_.Int("to_dim"));
-        if (!first.sharded() || first.sharded_on(to)) return refuse("S on another dim than the target");
+        if (!first.sharded() || first.sharded_on(to))
+          return refuse("S on another dim than the target");
         return same(Placement::S(to, Order()));
       }
       default: return Broken("V9", g_, node_, x, "no rule");
@@ -122,7 +134,9 @@ class AxisRules {
   }
 
  private:
-  bool OnAxis(int64_t otherwise) const { return (node_.IntOr("axes", otherwise) >> axis_ & 1) != 0; }
+  bool OnAxis(int64_t otherwise) const {
+    return (node_.IntOr("axes", otherwise) >> axis_ & 1) != 0;
+  }
   // Axes cut in the mesh's order unless a node says otherwise.
   int Order() const { return static_cast<int>(node_.IntOr("order", static_cast<int64_t>(axis_))); }
 
@@ -133,7 +147,8 @@ class AxisRules {
     const int64_t groups = node_.Int("groups");
     if (dim.table < 0 || groups < 1 || dim.n % groups != 0) return false;
     const std::span<const int64_t> starts = g_.tables[dim.table].leaves.starts();
-    return std::all_of(starts.begin(), starts.end(), [&](int64_t at) { return at % (dim.n / groups) == 0; });
+    return std::all_of(starts.begin(), starts.end(),
+                       [&](int64_t at) { return at % (dim.n / groups) == 0; });
   }
 
   // Whoever finishes a tree adds the whole bias.
@@ -151,8 +166,8 @@ class AxisRules {
 
   const Placement& At(ValueId id) const { return g_.value(id).on[axis_]; }
 
-  // What else the ops of a gated delta net read: a filter for every channel that is here; of the gates all
-  // heads, because a rank's part of them would be smaller than a panel of their weight.
+  // What else the ops of a gated delta net read: a filter for every channel that is here; of the
+  // gates all heads, because a rank's part of them would be smaller than a panel of their weight.
   Status HeadParams(const Placement& x) const {
     if (node_.op == Op::kCausalConv) {
       const ValueId w = node_.in[2];
@@ -161,10 +176,12 @@ class AxisRules {
     }
     if (node_.op != Op::kGatedDelta) return Status::Ok();
     for (size_t i = 4; i < 8; ++i) {
-      if (!At(node_.in[i]).replicated()) return Broken("V5", g_, node_, node_.in[i], "the gates of all heads are whole");
+      if (!At(node_.in[i]).replicated())
+        return Broken("V5", g_, node_, node_.in[i], "the gates of all heads are whole");
     }
     for (size_t i = 1; i < 3 && node_.Has("tiled"); ++i) {
-      if (!At(node_.in[i]).replicated()) return Broken("V5", g_, node_, node_.in[i], "the keys of tiled heads are whole");
+      if (!At(node_.in[i]).replicated())
+        return Broken("V5", g_, node_, node_.in[i], "the keys of tiled heads are whole");
     }
     return Status::Ok();
   }
@@ -175,24 +192,29 @@ class AxisRules {
     if (!routes.sharded_on(0)) return Broken("V6", g_, node_, node_.in[1], "S(0) wanted");
     const auto check = [&](ValueId id, const Placement& wants) {
       if (At(id) == wants) return Status::Ok();
-      return Broken("V5", g_, node_, id, fmt::format("{} wanted, because the routes stand {}", ToString({wants}), ToString({routes})));
+      return Broken("V5", g_, node_, id,
+                    fmt::format("{} wanted, because the routes stand {}", ToString({wants}),
+                                ToString({routes})));
     };
     const bool dispatch = node_.op == Op::kDispatch;
     WEFT_RETURN_IF_ERROR(check(node_.in[0], dispatch ? Placement::R() : routes));
     for (size_t i = 2; i < node_.in.size(); ++i) {
       WEFT_RETURN_IF_ERROR(check(node_.in[i], node_.op == Op::kCombine ? Placement::R() : routes));
     }
-    return std::vector<Placement>(node_.out.size(), node_.op == Op::kCombine ? Placement::P() : routes);
+    return std::vector<Placement>(node_.out.size(),
+                                  node_.op == Op::kCombine ? Placement::P() : routes);
   }
 
   // Rows stand with their owners, and everybody knows where all of them go.
   Result<std::vector<Placement>> DispatchedRows() const {
     const Placement x = At(node_.in[0]), routes = At(node_.in[1]);
     if (!routes.sharded_on(0)) return Broken("V6", g_, node_, node_.in[1], "S(0) wanted");
-    if (!At(node_.in[2]).replicated()) return Broken("V5", g_, node_, node_.in[2], "R wanted: who needs a row is for all to know");
+    if (!At(node_.in[2]).replicated())
+      return Broken("V5", g_, node_, node_.in[2], "R wanted: who needs a row is for all to know");
     const bool crosses = OnAxis(-1);
     if (crosses ? x.sharded_on(0) : x.replicated()) return std::vector<Placement>(1, routes);
-    return Broken("V6", g_, node_, node_.in[0], crosses ? "S(0) wanted, the rows of a rank's own tokens" : "R wanted");
+    return Broken("V6", g_, node_, node_.in[0],
+                  crosses ? "S(0) wanted, the rows of a rank's own tokens" : "R wanted");
   }
 
   Result<std::vector<Placement>> Matmul() const {
@@ -207,7 +229,8 @@ class AxisRules {
       } else if (x.sharded_on(1) && w.sharded_on(1) && x.order == w.order) {
         const bool whole = node_.Has("finish");
         if (whole && g_.mesh.axes[axis_].size != 1) {
-          return Broken("V6", g_, node_, operands.x, "a product is finished by one rank of several");
+          return Broken("V6", g_, node_, operands.x,
+                        "a product is finished by one rank of several");
         }
         out.push_back(whole ? Placement::R() : Placement::P());
       } else if ((x.replicated() || x.sharded_on(0)) && w.replicated()) {
@@ -222,8 +245,10 @@ class AxisRules {
       if (out.back().partial()) {
         return Broken("V6", g_, node_, bias, "a bias on a Partial would be added once per rank");
       }
-      if (At(bias) != (out.back().sharded_on(1) ? Placement::S(0, out.back().order) : Placement::R())) {
-        return Broken("V5", g_, node_, bias, fmt::format("its outputs stand {}", ToString({out.back()})));
+      if (At(bias) !=
+          (out.back().sharded_on(1) ? Placement::S(0, out.back().order) : Placement::R())) {
+        return Broken("V5", g_, node_, bias,
+                      fmt::format("its outputs stand {}", ToString({out.back()})));
       }
     }
     return out;
@@ -242,7 +267,9 @@ class AxisRules {
     if (!norms) return out;
     WEFT_RETURN_IF_ERROR(AxisRules(g_, chain.norm, axis_).WholeGain());
     if (const ValueId r = chain.norm.in[0]; At(r) != y) {
-      return Broken("V5", g_, node_, r, fmt::format("stands {}, but the sum that is added stands {}", ToString({At(r)}), ToString({y})));
+      return Broken("V5", g_, node_, r,
+                    fmt::format("stands {}, but the sum that is added stands {}", ToString({At(r)}),
+                                ToString({y})));
     }
     return out;
   }
@@ -260,38 +287,47 @@ Status CheckSource(const Graph& g, const Value& v) {
   };
   for (const Dim& d : v.dims) {
     if (d.table < 0) continue;
-    if (d.table >= static_cast<int>(g.tables.size())) return wrong("V4", fmt::format("there is no table {}", d.table));
-    if (d.sym != Sym::kRoutes && g.tables[d.table].leaves.size() != d.n) return wrong("V4", fmt::format("an axis of {} is cut by '{}' of {}", d.n, g.tables[d.table].name, g.tables[d.table].leaves.size()));
+    if (d.table >= static_cast<int>(g.tables.size()))
+      return wrong("V4", fmt::format("there is no table {}", d.table));
+    if (d.sym != Sym::kRoutes && g.tables[d.table].leaves.size() != d.n)
+      return wrong("V4", fmt::format("an axis of {} is cut by '{}' of {}", d.n,
+                                     g.tables[d.table].name, g.tables[d.table].leaves.size()));
   }
   if (!g.placed()) return Status::Ok();
-  if (v.on.size() != g.mesh.axes.size()) return wrong("V9", fmt::format("{} placements on a mesh of {} axes", v.on.size(), g.mesh.axes.size()));
+  if (v.on.size() != g.mesh.axes.size())
+    return wrong(
+        "V9", fmt::format("{} placements on a mesh of {} axes", v.on.size(), g.mesh.axes.size()));
   for (const Placement& p : v.on) {
     if (p.replicated()) continue;
     if (v.kind == ValueKind::kInput) return wrong("V7", "an input of a step is whole");
     if (v.kind == ValueKind::kTemp) continue;
-    if (p.partial() || p.dim < 0 || p.dim >= static_cast<int>(v.dims.size())) return wrong("V7", "cut where it has no axis");
+    if (p.partial() || p.dim < 0 || p.dim >= static_cast<int>(v.dims.size()))
+      return wrong("V7", "cut where it has no axis");
     // Over a weight's outputs nothing is reduced, so they may be cut between any two blocks.
     const bool outputs = v.kind == ValueKind::kParam && p.dim == 0;
     if (v.dims[p.dim].table < 0 && !outputs) return wrong("V7", "cut where it has no leaf table");
-    if (v.dims[p.dim].table >= 0 && g.tables[v.dims[p.dim].table].whole) return wrong("V7", "cut where it stays whole");
+    if (v.dims[p.dim].table >= 0 && g.tables[v.dims[p.dim].table].whole)
+      return wrong("V7", "cut where it stays whole");
   }
   return Status::Ok();
 }
 
-// Axes that cut one dimension have an order, and features are cut between neighbours: only rows may lie
-// in several pieces on a rank.
+// Axes that cut one dimension have an order, and features are cut between neighbours: only rows may
+// lie in several pieces on a rank.
 Status CheckCuts(const Graph& g, const Value& v) {
   for (size_t d = 0; d < v.dims.size(); ++d) {
     int64_t orders = 0;
     for (const Placement& p : v.on) {
       if (!p.sharded_on(static_cast<int>(d))) continue;
       if (p.order < 0 || p.order >= static_cast<int>(v.on.size()) || (orders >> p.order & 1) != 0) {
-        return Status::Internal("V6: value '{}' ({}): two axes cut it in one place of the order", v.name, ToString(v.on));
+        return Status::Internal("V6: value '{}' ({}): two axes cut it in one place of the order",
+                                v.name, ToString(v.on));
       }
       orders |= int64_t{1} << p.order;
     }
     if (v.dims[d].sym == Sym::kConst && !CutOf(g.mesh, v.on, static_cast<int>(d)).contiguous) {
-      return Status::Internal("V6: value '{}' ({}): features are cut by the major axes first", v.name, ToString(v.on));
+      return Status::Internal("V6: value '{}' ({}): features are cut by the major axes first",
+                              v.name, ToString(v.on));
     }
   }
   return Status::Ok();
@@ -340,7 +376,8 @@ Status Verify(const Graph& g) {
       if (!made[id]) return Broken("V1", g, node, id, "read before it is made");
       if (overwritten[id]) {
         return Broken("V8", g, node, id,
-                      WritesState(node.op) && id == node.in[0] ? "this version has a writer already" : "this version is written over");
+                      WritesState(node.op) && id == node.in[0] ? "this version has a writer already"
+                                                               : "this version is written over");
       }
     }
     if (WritesState(node.op)) overwritten[node.in[0]] = true;
@@ -359,16 +396,20 @@ Status Verify(const Graph& g) {
     WEFT_ASSIGN_OR_RETURN(auto placed, PlaceOutputs(g, node));
     for (size_t i = 0; i < placed.size(); ++i) {
       if (g.value(node.out[i]).on != placed[i]) {
-        return Broken("V7", g, node, node.out[i], fmt::format("the rule gives {}", ToString(placed[i])));
+        return Broken("V7", g, node, node.out[i],
+                      fmt::format("the rule gives {}", ToString(placed[i])));
       }
     }
   }
   for (ValueId id : g.outputs) {
-    if (id < 0 || id >= static_cast<ValueId>(g.values.size())) return Status::Internal("V1: there is no output {}", id);
+    if (id < 0 || id >= static_cast<ValueId>(g.values.size()))
+      return Status::Internal("V1: there is no output {}", id);
     const Value& v = g.value(id);
     if (!made[id]) return Status::Internal("V1: output '{}' is never made", v.name);
     for (const Placement& p : v.on) {
-      if (!p.replicated()) return Status::Internal("V6: output '{}' ({}): an output leaves the ranks whole", v.name, ToString(v.on));
+      if (!p.replicated())
+        return Status::Internal("V6: output '{}' ({}): an output leaves the ranks whole", v.name,
+                                ToString(v.on));
     }
   }
   return Status::Ok();

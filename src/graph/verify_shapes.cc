@@ -12,13 +12,20 @@ struct Arity {
 };
 Arity ArityOf(Op op) {
   switch (op) {
-    case Op::kEmbedding: case Op::kEmbed: return {2, 2, 1};
-    case Op::kColumnLinear: case Op::kMatmul: return {2, 64, -1};
+    case Op::kEmbedding:
+    case Op::kEmbed: return {2, 2, 1};
+    case Op::kColumnLinear:
+    case Op::kMatmul: return {2, 64, -1};
     case Op::kRowLinear: return {2, 3, 1};
     case Op::kLmHead: return {2, 2, 1};
     case Op::kSelfAttention: return {6, 6, 2};
     case Op::kExperts: return {5, 6, 1};
-    case Op::kSwiGlu: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kGateRows: case Op::kConcat: case Op::kAdd: return {2, 2, 1};
+    case Op::kSwiGlu:
+    case Op::kSiluMul:
+    case Op::kSigmoidMul:
+    case Op::kGateRows:
+    case Op::kConcat:
+    case Op::kAdd: return {2, 2, 1};
     case Op::kRoute: return {1, 2, 2};
     case Op::kGroupRoutes: return {1, 1, 1};
     case Op::kDispatch: return {2, 2, 1};
@@ -28,15 +35,22 @@ Arity ArityOf(Op op) {
     case Op::kGatedDelta: return {9, 9, 2};
     case Op::kGatedRmsNorm: return {3, 3, 1};
     case Op::kQuantise: return {1, 1, 1};
-    case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter: return {1, 2, 1};
+    case Op::kFinish:
+    case Op::kAllReduce:
+    case Op::kReduceScatter: return {1, 2, 1};
     case Op::kRmsNorm: return {2, 2, 1};
     case Op::kAddRmsNorm: return {3, 3, 2};
     case Op::kRope: return {2, 2, 1};
     case Op::kKvWrite: return {4, 4, 1};
     case Op::kAttention: return {3, 3, 1};
     case Op::kGatherRows: return {2, 2, 1};
-    case Op::kArgmax: case Op::kSample: case Op::kHashLogits: return {1, 1, 1};
-    case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax: return {1, 1, 1};
+    case Op::kArgmax:
+    case Op::kSample:
+    case Op::kHashLogits: return {1, 1, 1};
+    case Op::kSliceRows:
+    case Op::kAllGather:
+    case Op::kAllToAll:
+    case Op::kPairMax: return {1, 1, 1};
     case Op::kDispatchRows: return {3, 3, 1};
     case Op::kMatmulReduceScatter: return {2, 3, 2};
     case Op::kMatmulAllReduceNorm: return {4, 5, 4};
@@ -45,7 +59,10 @@ Arity ArityOf(Op op) {
   return {0, 0, 0};
 }
 
-bool Moves(Op op) { return op == Op::kSliceRows || op == Op::kAllGather || op == Op::kAllToAll || op == Op::kDispatch || op == Op::kDispatchRows; }
+bool Moves(Op op) {
+  return op == Op::kSliceRows || op == Op::kAllGather || op == Op::kAllToAll ||
+         op == Op::kDispatch || op == Op::kDispatchRows;
+}
 
 bool IsLinear(Op op) {
   return op == Op::kColumnLinear || op == Op::kRowLinear || op == Op::kLmHead || op == Op::kMatmul;
@@ -55,37 +72,43 @@ bool IsLinear(Op op) {
 Status CheckAttrs(const Graph& g, const Node& node) {
   const auto wants_int = [&](std::string_view key) -> Status {
     for (const Attr& a : node.attrs) {
-      if (a.key == key && std::holds_alternative<int64_t>(a.value) && std::get<int64_t>(a.value) > 0) return Status::Ok();
+      if (a.key == key && std::holds_alternative<int64_t>(a.value) &&
+          std::get<int64_t>(a.value) > 0)
+        return Status::Ok();
     }
-    return Broken("V3", g, node, node.out[0], fmt::format("attribute '{}' must be an integer above 0", key));
+    return Broken("V3", g, node, node.out[0],
+                  fmt::format("attribute '{}' must be an integer above 0", key));
   };
   const auto wants_real = [&](std::string_view key) -> Status {
     for (const Attr& a : node.attrs) {
       if (a.key == key && std::holds_alternative<double>(a.value)) return Status::Ok();
     }
-    return Broken("V3", g, node, node.out[0], fmt::format("attribute '{}' must be a real number", key));
+    return Broken("V3", g, node, node.out[0],
+                  fmt::format("attribute '{}' must be a real number", key));
   };
   switch (node.op) {
-    case Op::kRmsNorm: case Op::kAddRmsNorm: case Op::kGatedRmsNorm: case Op::kMatmulAllReduceNorm:
+    case Op::kRmsNorm:
+    case Op::kAddRmsNorm:
+    case Op::kGatedRmsNorm:
+    case Op::kMatmulAllReduceNorm:
       WEFT_RETURN_IF_ERROR(wants_real("eps"));
       for (const char* key : {"groups", "width", "leaf_atom"}) WEFT_RETURN_IF_ERROR(wants_int(key));
       return Status::Ok();
-    case Op::kRope:
-      WEFT_RETURN_IF_ERROR(wants_int("head_dim"));
-      return wants_int("rot");
-    case Op::kExperts: case Op::kRoute:
-      WEFT_RETURN_IF_ERROR(wants_int("top_k"));
-      return wants_real("scale");
-    case Op::kGatedDelta:
-      WEFT_RETURN_IF_ERROR(wants_int("key_dim"));
-      return wants_int("value_dim");
+    case Op::kRope: WEFT_RETURN_IF_ERROR(wants_int("head_dim")); return wants_int("rot");
+    case Op::kExperts:
+    case Op::kRoute: WEFT_RETURN_IF_ERROR(wants_int("top_k")); return wants_real("scale");
+    case Op::kGatedDelta: WEFT_RETURN_IF_ERROR(wants_int("key_dim")); return wants_int("value_dim");
     case Op::kExpertMatmul: {
       WEFT_RETURN_IF_ERROR(wants_int("weights"));
       const auto n = static_cast<size_t>(node.Int("weights"));
       if (n == node.out.size() && n + 2 == node.in.size()) return Status::Ok();
-      return Broken("V3", g, node, node.out[0], fmt::format("{} inputs, {} outputs for {} weights", node.in.size(), node.out.size(), n));
+      return Broken(
+          "V3", g, node, node.out[0],
+          fmt::format("{} inputs, {} outputs for {} weights", node.in.size(), node.out.size(), n));
     }
-    case Op::kSelfAttention: case Op::kAttention: case Op::kKvWrite:
+    case Op::kSelfAttention:
+    case Op::kAttention:
+    case Op::kKvWrite:
       WEFT_RETURN_IF_ERROR(wants_int("head_dim"));
       WEFT_RETURN_IF_ERROR(wants_int("group"));
       return wants_real("scale");
@@ -106,17 +129,16 @@ class Shapes {
     const auto& in = node_.in;
     const auto& out = node_.out;
     switch (node_.op) {
-      case Op::kAdd: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kSwiGlu:
-        WEFT_RETURN_IF_ERROR(Same(in[0], in[1]));
-        return Same(in[0], out[0]);
+      case Op::kAdd:
+      case Op::kSiluMul:
+      case Op::kSigmoidMul:
+      case Op::kSwiGlu: WEFT_RETURN_IF_ERROR(Same(in[0], in[1])); return Same(in[0], out[0]);
       case Op::kAddRmsNorm:
         WEFT_RETURN_IF_ERROR(Same(in[0], in[1]));
         WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
         WEFT_RETURN_IF_ERROR(Same(in[0], out[1]));
         return Norm(in[2]);
-      case Op::kRmsNorm:
-        WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
-        return Norm(in[1]);
+      case Op::kRmsNorm: WEFT_RETURN_IF_ERROR(Same(in[0], out[0])); return Norm(in[1]);
       case Op::kGatedRmsNorm:
         WEFT_RETURN_IF_ERROR(Same(in[0], in[1]));
         WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
@@ -126,17 +148,25 @@ class Shapes {
         return Is(in[1], {Dims(in[0])[0], Dim::C(1)});
       case Op::kConcat: {
         const auto &a = Dims(in[0]), &b = Dims(in[1]);
-        if (a.size() != 2 || b.size() != 2 || a[0] != b[0] || a[1].table >= 0 || b[1].table >= 0) return Wrong(in[1], "whole rows, as many as the other's");
+        if (a.size() != 2 || b.size() != 2 || a[0] != b[0] || a[1].table >= 0 || b[1].table >= 0)
+          return Wrong(in[1], "whole rows, as many as the other's");
         return Is(out[0], {a[0], Dim::C(a[1].n + b[1].n)});
       }
-      case Op::kExperts: case Op::kRoute: case Op::kGroupRoutes: case Op::kDispatch: case Op::kDispatchRows: case Op::kExpertMatmul: case Op::kCombine:
-        return Experts();
+      case Op::kExperts:
+      case Op::kRoute:
+      case Op::kGroupRoutes:
+      case Op::kDispatch:
+      case Op::kDispatchRows:
+      case Op::kExpertMatmul:
+      case Op::kCombine: return Experts();
       case Op::kCausalConv: {
         WEFT_RETURN_IF_ERROR(Same(in[1], out[0]));
         WEFT_RETURN_IF_ERROR(Same(in[0], out[1]));
         const auto &state = Dims(in[0]), &x = Dims(in[1]), &w = Dims(in[2]);
-        if (x.size() != 2 || state.size() != 2 || state[1] != x[1]) return Wrong(in[0], "a window has not the channels of x");
-        if (w.size() != 2 || w[0] != x[1] || w[1].n != state[0].n + 1) return Wrong(in[2], "a filter of one tap more than the window for each channel");
+        if (x.size() != 2 || state.size() != 2 || state[1] != x[1])
+          return Wrong(in[0], "a window has not the channels of x");
+        if (w.size() != 2 || w[0] != x[1] || w[1].n != state[0].n + 1)
+          return Wrong(in[2], "a filter of one tap more than the window for each channel");
         return Status::Ok();
       }
       case Op::kGatedDelta: return GatedDelta();
@@ -152,23 +182,35 @@ class Shapes {
         WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
         WEFT_RETURN_IF_ERROR(Same(in[1], in[2]));
         WEFT_RETURN_IF_ERROR(Rows(in[1], in[3]));
-        if (Dims(in[0]).size() != 2 || Dims(in[0])[1] != Dims(in[1])[1]) return Wrong(in[0], "a key's width is not the cache's");
+        if (Dims(in[0]).size() != 2 || Dims(in[0])[1] != Dims(in[1])[1])
+          return Wrong(in[0], "a key's width is not the cache's");
         return Heads(in[1]);
-      case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter:
+      case Op::kFinish:
+      case Op::kAllReduce:
+      case Op::kReduceScatter:
         WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
         return in.size() == 2 ? Bias(in[1], Dims(out[0])[1]) : Status::Ok();
-      case Op::kQuantise: case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
-        return Same(in[0], out[0]);
-      case Op::kEmbedding: case Op::kEmbed:
+      case Op::kQuantise:
+      case Op::kSliceRows:
+      case Op::kAllGather:
+      case Op::kAllToAll:
+      case Op::kPairMax: return Same(in[0], out[0]);
+      case Op::kEmbedding:
+      case Op::kEmbed:
         if (Dims(in[1]).size() != 2) return Wrong(in[1], "a table is [V,H]");
         return Is(out[0], {Dims(in[0])[0], Dims(in[1])[1]});
       case Op::kGatherRows:
         if (Dims(in[0]).size() != 2) return Wrong(in[0], "rows are picked from [T,H]");
         return Is(out[0], {Dims(in[1])[0], Dims(in[0])[1]});
-      case Op::kArgmax: case Op::kSample: case Op::kHashLogits:
+      case Op::kArgmax:
+      case Op::kSample:
+      case Op::kHashLogits:
         if (Dims(in[0]).size() != 2) return Wrong(in[0], "logits are [R,V]");
         return Is(out[0], {Dims(in[0])[0]});
-      case Op::kColumnLinear: case Op::kRowLinear: case Op::kLmHead: case Op::kMatmul: return Linear();
+      case Op::kColumnLinear:
+      case Op::kRowLinear:
+      case Op::kLmHead:
+      case Op::kMatmul: return Linear();
       default: return Status::Ok();
     }
   }
@@ -189,7 +231,8 @@ class Shapes {
   }
   Status Norm(ValueId gain) const {
     const int64_t width = node_.Int("width"), groups = node_.Int("groups");
-    if (Dims(gain).size() != 1 || Dims(gain)[0].n != width) return Wrong(gain, fmt::format("a gain of {} wanted", width));
+    if (Dims(gain).size() != 1 || Dims(gain)[0].n != width)
+      return Wrong(gain, fmt::format("a gain of {} wanted", width));
     if (Dims(node_.in[0]).size() != 2 || Dims(node_.in[0])[1].n != width * groups) {
       return Wrong(node_.in[0], fmt::format("a row is {} groups of {}", groups, width));
     }
@@ -207,10 +250,13 @@ class Shapes {
     WEFT_RETURN_IF_ERROR(Same(in[3], out[0]));
     WEFT_RETURN_IF_ERROR(Same(in[0], out[1]));
     const auto &q = Dims(in[1]), &v = Dims(in[3]);
-    if (q.size() != 2 || q[1].n % key_dim != 0) return Wrong(in[1], fmt::format("not whole heads of {}", key_dim));
-    if (v.size() != 2 || v[1].n % value_dim != 0 || v[0] != q[0]) return Wrong(in[3], fmt::format("not whole heads of {}", value_dim));
+    if (q.size() != 2 || q[1].n % key_dim != 0)
+      return Wrong(in[1], fmt::format("not whole heads of {}", key_dim));
+    if (v.size() != 2 || v[1].n % value_dim != 0 || v[0] != q[0])
+      return Wrong(in[3], fmt::format("not whole heads of {}", value_dim));
     const int64_t heads = v[1].n / value_dim;
-    if (heads % (q[1].n / key_dim) != 0) return Wrong(in[3], "value heads do not share the key heads evenly");
+    if (heads % (q[1].n / key_dim) != 0)
+      return Wrong(in[3], "value heads do not share the key heads evenly");
     WEFT_RETURN_IF_ERROR(Is(in[0], {Dim::C(key_dim), v[1]}));
     for (size_t i : {4, 5}) WEFT_RETURN_IF_ERROR(Is(in[i], {v[0], Dim::C(heads)}));
     for (size_t i : {6, 7}) WEFT_RETURN_IF_ERROR(Is(in[i], {Dim::C(heads)}));
@@ -230,21 +276,28 @@ class Shapes {
         const auto &logits = Dims(in[1]), &gate = Dims(in[2]), &down = Dims(in[4]);
         WEFT_RETURN_IF_ERROR(Same(in[0], out[0]));
         if (logits.size() != 2 || logits[0] != x[0]) return Wrong(in[1], "logits are [T,E]");
-        if (gate.size() != 3 || gate[0].table < 0 || gate[0].n != logits[1].n || gate[2] != x[1]) return Wrong(in[2], "a weight is [E,I,H], E with leaves");
+        if (gate.size() != 3 || gate[0].table < 0 || gate[0].n != logits[1].n || gate[2] != x[1])
+          return Wrong(in[2], "a weight is [E,I,H], E with leaves");
         WEFT_RETURN_IF_ERROR(Same(in[2], in[3]));
-        if (down != std::vector<Dim>{gate[0], x[1], gate[1]}) return Wrong(in[4], "the weight is [E,H,I]");
+        if (down != std::vector<Dim>{gate[0], x[1], gate[1]})
+          return Wrong(in[4], "the weight is [E,H,I]");
         return in.size() == 6 ? Bias(in[5], Dim::C(logits[1].n)) : Status::Ok();
       }
       case Op::kRoute:
-        if (node_.Int("top_k") > x[1].n) return Wrong(in[0], fmt::format("{} of {} experts", node_.Int("top_k"), x[1].n));
+        if (node_.Int("top_k") > x[1].n)
+          return Wrong(in[0], fmt::format("{} of {} experts", node_.Int("top_k"), x[1].n));
         for (ValueId id : out) WEFT_RETURN_IF_ERROR(Is(id, {x[0], Dim::C(node_.Int("top_k"))}));
         return in.size() == 2 ? Bias(in[1], Dim::C(x[1].n)) : Status::Ok();
       case Op::kGroupRoutes:
-        if (x[0].sym == Sym::kTokens && y.size() == 1 && y[0].sym == Sym::kRoutes && y[0].n == x[1].n && y[0].table >= 0) return Status::Ok();
+        if (x[0].sym == Sym::kTokens && y.size() == 1 && y[0].sym == Sym::kRoutes &&
+            y[0].n == x[1].n && y[0].table >= 0)
+          return Status::Ok();
         return Wrong(out[0], "routes are T*k of a table of experts");
-      case Op::kDispatch: case Op::kDispatchRows:
+      case Op::kDispatch:
+      case Op::kDispatchRows:
         if (node_.op == Op::kDispatchRows) WEFT_RETURN_IF_ERROR(Is(in[2], {x[0], Dim::C(y[0].n)}));
-        if (x[0].sym == Sym::kTokens && y.size() == 2 && routes_of(in[1], y[0]) && y[1] == x[1]) return Status::Ok();
+        if (x[0].sym == Sym::kTokens && y.size() == 2 && routes_of(in[1], y[0]) && y[1] == x[1])
+          return Status::Ok();
         return Wrong(out[0], "a row of each route's token");
       case Op::kCombine: {
         if (!routes_of(in[1], x[0])) return Wrong(in[1], "not the routes of these rows");
@@ -257,7 +310,8 @@ class Shapes {
     const MatmulOperands operands = OperandsOf(node_);
     for (size_t i = 0; i < operands.weights.size(); ++i) {
       const auto& w = Dims(operands.weights[i]);
-      if (w.size() != 3 || w[0].table != x[0].table || w[2] != x[1]) return Wrong(operands.weights[i], "a weight is [E,N,K], E the routes' experts");
+      if (w.size() != 3 || w[0].table != x[0].table || w[2] != x[1])
+        return Wrong(operands.weights[i], "a weight is [E,N,K], E the routes' experts");
       WEFT_RETURN_IF_ERROR(Is(out[i], {x[0], w[1]}));
     }
     return Status::Ok();
@@ -273,9 +327,11 @@ class Shapes {
     for (size_t i = 0; i < operands.weights.size(); ++i) {
       const auto& w = Dims(operands.weights[i]);
       if (w.size() != 2 || w[1] != x[1]) {
-        return Wrong(operands.weights[i], fmt::format("has {} inputs, x has {}, or other leaves", w.size() == 2 ? w[1].n : -1, x[1].n));
+        return Wrong(operands.weights[i], fmt::format("has {} inputs, x has {}, or other leaves",
+                                                      w.size() == 2 ? w[1].n : -1, x[1].n));
       }
-      if (Dims(node_.out[i]) != std::vector<Dim>{x[0], w[0]}) return Wrong(node_.out[i], "outputs are not the weight's rows");
+      if (Dims(node_.out[i]) != std::vector<Dim>{x[0], w[0]})
+        return Wrong(node_.out[i], "outputs are not the weight's rows");
       if (operands.biases[i] != kNoValue) WEFT_RETURN_IF_ERROR(Bias(operands.biases[i], w[0]));
     }
     return Status::Ok();
@@ -298,23 +354,29 @@ Status CheckArity(const Graph& g, const Node& node) {
   const auto count = static_cast<ValueId>(g.values.size());
   for (const auto* ids : {&node.in, &node.out}) {
     for (ValueId id : *ids) {
-      if (id < 0 || id >= count) return Broken("V1", g, node, kNoValue, fmt::format("there is no value {}", id));
+      if (id < 0 || id >= count)
+        return Broken("V1", g, node, kNoValue, fmt::format("there is no value {}", id));
     }
   }
   const Arity arity = ArityOf(node.op);
   const int ins = static_cast<int>(node.in.size()), outs = static_cast<int>(node.out.size());
-  if (ins < arity.in_min || ins > arity.in_max || outs < 1 || (arity.out >= 0 && outs != arity.out)) {
-    return Broken("V3", g, node, outs == 0 ? kNoValue : node.out[0], fmt::format("{} inputs, {} outputs", ins, outs));
+  if (ins < arity.in_min || ins > arity.in_max || outs < 1 ||
+      (arity.out >= 0 && outs != arity.out)) {
+    return Broken("V3", g, node, outs == 0 ? kNoValue : node.out[0],
+                  fmt::format("{} inputs, {} outputs", ins, outs));
   }
   if (IsLinear(node.op)) {
     const int64_t weights = node.IntOr("weights", 0);
     const auto mask = static_cast<uint64_t>(node.IntOr("biases", 0));
     const int biases = std::popcount(mask);
     if (weights != outs || mask >> weights != 0 || 1 + weights + biases != ins) {
-      return Broken("V3", g, node, node.out[0], fmt::format("{} inputs, {} outputs for {} weights and {} biases", ins, outs, weights, biases));
+      return Broken("V3", g, node, node.out[0],
+                    fmt::format("{} inputs, {} outputs for {} weights and {} biases", ins, outs,
+                                weights, biases));
     }
     const bool roots = node.Has("roots"), finish = node.Has("finish");
-    if (roots && (finish || biases > 0)) return Broken("V3", g, node, node.out[0], "roots are neither finished nor biased");
+    if (roots && (finish || biases > 0))
+      return Broken("V3", g, node, node.out[0], "roots are neither finished nor biased");
   }
   return CheckAttrs(g, node);
 }
@@ -347,19 +409,34 @@ Status CheckTypes(const Graph& g, const Node& node) {
   for (ValueId id : node.out) {
     const Value& v = g.value(id);
     const bool moved = Moves(node.op) && g.value(node.in[0]).int8_rows;
-    if (v.int8_rows != (node.op == Op::kQuantise || moved)) return wrong(id, "int8 rows by quantise alone");
-    if (v.pairs != (node.op == Op::kArgmax || node.op == Op::kPairMax)) return wrong(id, "pairs by argmax alone");
+    if (v.int8_rows != (node.op == Op::kQuantise || moved))
+      return wrong(id, "int8 rows by quantise alone");
+    if (v.pairs != (node.op == Op::kArgmax || node.op == Op::kPairMax))
+      return wrong(id, "pairs by argmax alone");
   }
   switch (node.op) {
-    case Op::kEmbedding: case Op::kEmbed:
+    case Op::kEmbedding:
+    case Op::kEmbed:
       return g.value(node.in[0]).dtype == DType::kI32 ? Status::Ok() : wrong(node.in[0], "int32");
-    case Op::kRmsNorm: case Op::kAdd: case Op::kAddRmsNorm: case Op::kSiluMul: case Op::kSigmoidMul: case Op::kSwiGlu: case Op::kGatedRmsNorm:
-    case Op::kConcat: case Op::kRope: case Op::kAttention: case Op::kQuantise: {
+    case Op::kRmsNorm:
+    case Op::kAdd:
+    case Op::kAddRmsNorm:
+    case Op::kSiluMul:
+    case Op::kSigmoidMul:
+    case Op::kSwiGlu:
+    case Op::kGatedRmsNorm:
+    case Op::kConcat:
+    case Op::kRope:
+    case Op::kAttention:
+    case Op::kQuantise: {
       const DType dtype = g.value(node.in[0]).dtype;
-      const bool two = node.op == Op::kAdd || node.op == Op::kAddRmsNorm || node.op == Op::kSiluMul || node.op == Op::kSigmoidMul ||
-                       node.op == Op::kSwiGlu || node.op == Op::kGatedRmsNorm || node.op == Op::kConcat;
+      const bool two = node.op == Op::kAdd || node.op == Op::kAddRmsNorm ||
+                       node.op == Op::kSiluMul || node.op == Op::kSigmoidMul ||
+                       node.op == Op::kSwiGlu || node.op == Op::kGatedRmsNorm ||
+                       node.op == Op::kConcat;
       for (size_t i = 0; i < (two ? 2u : 1u); ++i) {
-        if (!plain(node.in[i]) || g.value(node.in[i]).dtype != dtype) return wrong(node.in[i], "operands of one dtype");
+        if (!plain(node.in[i]) || g.value(node.in[i]).dtype != dtype)
+          return wrong(node.in[i], "operands of one dtype");
       }
       if (node.op == Op::kQuantise) return Status::Ok();
       for (ValueId id : node.out) {
@@ -369,18 +446,25 @@ Status CheckTypes(const Graph& g, const Node& node) {
     }
     case Op::kKvWrite:
       for (size_t i : {1, 2}) {
-        if (!plain(node.in[i]) || g.value(node.in[i]).dtype != g.value(node.in[0]).dtype) return wrong(node.in[i], "the cache's dtype");
+        if (!plain(node.in[i]) || g.value(node.in[i]).dtype != g.value(node.in[0]).dtype)
+          return wrong(node.in[i], "the cache's dtype");
       }
-      return g.value(node.out[0]).dtype == g.value(node.in[0]).dtype ? Status::Ok() : wrong(node.out[0], "the cache's dtype");
+      return g.value(node.out[0]).dtype == g.value(node.in[0]).dtype
+                 ? Status::Ok()
+                 : wrong(node.out[0], "the cache's dtype");
     case Op::kGateRows:
-      if (!plain(node.in[0]) || g.value(node.out[0]).dtype != g.value(node.in[0]).dtype) return wrong(node.in[0], "operands of one dtype");
-      return g.value(node.in[1]).dtype == DType::kF32 ? Status::Ok() : wrong(node.in[1], "float32 gates");
+      if (!plain(node.in[0]) || g.value(node.out[0]).dtype != g.value(node.in[0]).dtype)
+        return wrong(node.in[0], "operands of one dtype");
+      return g.value(node.in[1]).dtype == DType::kF32 ? Status::Ok()
+                                                      : wrong(node.in[1], "float32 gates");
     case Op::kExperts:
-      return g.value(node.in[1]).dtype == DType::kF32 ? Status::Ok() : wrong(node.in[1], "float32 logits");
+      return g.value(node.in[1]).dtype == DType::kF32 ? Status::Ok()
+                                                      : wrong(node.in[1], "float32 logits");
     case Op::kRoute:
       if (g.value(node.in[0]).dtype != DType::kF32) return wrong(node.in[0], "float32 logits");
       if (g.value(node.out[1]).dtype != DType::kF32) return wrong(node.out[1], "float32 weights");
-      return g.value(node.out[0]).dtype == DType::kI32 ? Status::Ok() : wrong(node.out[0], "int32 ids");
+      return g.value(node.out[0]).dtype == DType::kI32 ? Status::Ok()
+                                                       : wrong(node.out[0], "int32 ids");
     case Op::kGroupRoutes:
       for (ValueId id : {node.in[0], node.out[0]}) {
         if (g.value(id).dtype != DType::kI32) return wrong(id, "int32");
@@ -391,21 +475,25 @@ Status CheckTypes(const Graph& g, const Node& node) {
       for (ValueId id : {node.in[3], node.out[0]}) {
         if (g.value(id).dtype != DType::kF32) return wrong(id, "float32");
       }
-      return g.value(node.in[2]).dtype == DType::kI32 ? Status::Ok() : wrong(node.in[2], "int32 ids");
+      return g.value(node.in[2]).dtype == DType::kI32 ? Status::Ok()
+                                                      : wrong(node.in[2], "int32 ids");
     case Op::kCausalConv:
       for (ValueId id : {node.in[0], node.out[0], node.out[1]}) {
-        if (!plain(id) || g.value(id).dtype != g.value(node.in[1]).dtype) return wrong(id, "the dtype of x");
+        if (!plain(id) || g.value(id).dtype != g.value(node.in[1]).dtype)
+          return wrong(id, "the dtype of x");
       }
       return Status::Ok();
     case Op::kGatedDelta:
       for (ValueId id : {node.in[2], node.in[3], node.in[4], node.in[5], node.out[0]}) {
-        if (!plain(id) || g.value(id).dtype != g.value(node.in[1]).dtype) return wrong(id, "operands of one dtype");
+        if (!plain(id) || g.value(id).dtype != g.value(node.in[1]).dtype)
+          return wrong(id, "operands of one dtype");
       }
       for (ValueId id : {node.in[0], node.out[1]}) {
         if (g.value(id).dtype != DType::kF32) return wrong(id, "a float32 state");
       }
       return Status::Ok();
-    case Op::kMatmul: case Op::kExpertMatmul: {
+    case Op::kMatmul:
+    case Op::kExpertMatmul: {
       const MatmulOperands operands = OperandsOf(node);
       const Value& x = g.value(operands.x);
       if (x.pairs) return wrong(operands.x, "numbers");
@@ -417,17 +505,29 @@ Status CheckTypes(const Graph& g, const Node& node) {
       }
       return Status::Ok();
     }
-    case Op::kFinish: case Op::kAllReduce: case Op::kReduceScatter:
-      if (!plain(node.in[0]) || g.value(node.in[0]).dtype != DType::kF32) return wrong(node.in[0], "float32 roots");
+    case Op::kFinish:
+    case Op::kAllReduce:
+    case Op::kReduceScatter:
+      if (!plain(node.in[0]) || g.value(node.in[0]).dtype != DType::kF32)
+        return wrong(node.in[0], "float32 roots");
       return Status::Ok();
-    case Op::kArgmax: case Op::kSample: case Op::kHashLogits:
-      if (!plain(node.in[0]) || g.value(node.in[0]).dtype != DType::kF32) return wrong(node.in[0], "float32 logits");
+    case Op::kArgmax:
+    case Op::kSample:
+    case Op::kHashLogits:
+      if (!plain(node.in[0]) || g.value(node.in[0]).dtype != DType::kF32)
+        return wrong(node.in[0], "float32 logits");
       return Status::Ok();
     case Op::kDispatchRows:
       if (g.value(node.in[2]).dtype != DType::kI32) return wrong(node.in[2], "int32 ids");
       [[fallthrough]];
-    case Op::kGatherRows: case Op::kDispatch: case Op::kSliceRows: case Op::kAllGather: case Op::kAllToAll: case Op::kPairMax:
-      if (g.value(node.in[0]).dtype != g.value(node.out[0]).dtype) return wrong(node.out[0], "the operand's dtype");
+    case Op::kGatherRows:
+    case Op::kDispatch:
+    case Op::kSliceRows:
+    case Op::kAllGather:
+    case Op::kAllToAll:
+    case Op::kPairMax:
+      if (g.value(node.in[0]).dtype != g.value(node.out[0]).dtype)
+        return wrong(node.out[0], "the operand's dtype");
       return Status::Ok();
     default: return Status::Ok();
   }

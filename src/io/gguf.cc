@@ -218,34 +218,20 @@ class GgufParser {
 
   Status ReadValue(uint32_t type, std::optional<GgufValue::Any>* out) {
     switch (type) {
-      case 0:
-        return ReadScalar<uint8_t>(out);
-      case 1:
-        return ReadScalar<int8_t>(out);
-      case 2:
-        return ReadScalar<uint16_t>(out);
-      case 3:
-        return ReadScalar<int16_t>(out);
-      case 4:
-        return ReadScalar<uint32_t>(out);
-      case 5:
-        return ReadScalar<int32_t>(out);
-      case 6:
-        return ReadScalar<float>(out);
-      case 7:
-        return ReadScalar<bool>(out);
-      case kTypeString:
-        return ReadScalar<std::string_view>(out);
-      case kTypeArray:
-        return ReadArray(out);
-      case 10:
-        return ReadScalar<uint64_t>(out);
-      case 11:
-        return ReadScalar<int64_t>(out);
-      case 12:
-        return ReadScalar<double>(out);
-      default:
-        return Status::Invalid("unknown value type {}", type);
+      case 0: return ReadScalar<uint8_t>(out);
+      case 1: return ReadScalar<int8_t>(out);
+      case 2: return ReadScalar<uint16_t>(out);
+      case 3: return ReadScalar<int16_t>(out);
+      case 4: return ReadScalar<uint32_t>(out);
+      case 5: return ReadScalar<int32_t>(out);
+      case 6: return ReadScalar<float>(out);
+      case 7: return ReadScalar<bool>(out);
+      case kTypeString: return ReadScalar<std::string_view>(out);
+      case kTypeArray: return ReadArray(out);
+      case 10: return ReadScalar<uint64_t>(out);
+      case 11: return ReadScalar<int64_t>(out);
+      case 12: return ReadScalar<double>(out);
+      default: return Status::Invalid("unknown value type {}", type);
     }
   }
 
@@ -260,32 +246,19 @@ class GgufParser {
                              kArrayElementsMax);
     }
     switch (type) {
-      case 0:
-        return ReadElements<uint8_t>(count, out);
-      case 1:
-        return ReadElements<int8_t>(count, out);
-      case 2:
-        return ReadElements<uint16_t>(count, out);
-      case 3:
-        return ReadElements<int16_t>(count, out);
-      case 4:
-        return ReadElements<uint32_t>(count, out);
-      case 5:
-        return ReadElements<int32_t>(count, out);
-      case 6:
-        return ReadElements<float>(count, out);
-      case 7:
-        return ReadElements<bool>(count, out);
-      case kTypeString:
-        return ReadElements<std::string_view>(count, out);
-      case 10:
-        return ReadElements<uint64_t>(count, out);
-      case 11:
-        return ReadElements<int64_t>(count, out);
-      case 12:
-        return ReadElements<double>(count, out);
-      default:
-        return Status::Invalid("unknown array element type {}", type);
+      case 0: return ReadElements<uint8_t>(count, out);
+      case 1: return ReadElements<int8_t>(count, out);
+      case 2: return ReadElements<uint16_t>(count, out);
+      case 3: return ReadElements<int16_t>(count, out);
+      case 4: return ReadElements<uint32_t>(count, out);
+      case 5: return ReadElements<int32_t>(count, out);
+      case 6: return ReadElements<float>(count, out);
+      case 7: return ReadElements<bool>(count, out);
+      case kTypeString: return ReadElements<std::string_view>(count, out);
+      case 10: return ReadElements<uint64_t>(count, out);
+      case 11: return ReadElements<int64_t>(count, out);
+      case 12: return ReadElements<double>(count, out);
+      default: return Status::Invalid("unknown array element type {}", type);
     }
   }
 

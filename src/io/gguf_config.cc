@@ -25,9 +25,17 @@ constexpr std::array<Family, 7> kFamilies{{
     {"qwen2", "qwen2"},
     {"qwen3", "qwen3"},
     {.architecture = "qwen3moe", .family = "qwen3_moe", .experts = true},
-    {.architecture = "qwen3next", .family = "qwen3_next", .experts = true, .shared_expert = true, .hybrid = true},
+    {.architecture = "qwen3next",
+     .family = "qwen3_next",
+     .experts = true,
+     .shared_expert = true,
+     .hybrid = true},
     {.architecture = "qwen35", .family = "qwen3_5", .hybrid = true},
-    {.architecture = "qwen35moe", .family = "qwen3_5", .experts = true, .shared_expert = true, .hybrid = true},
+    {.architecture = "qwen35moe",
+     .family = "qwen3_5",
+     .experts = true,
+     .shared_expert = true,
+     .hybrid = true},
 }};
 
 constexpr int64_t kHybridFullInterval = 4;  // when the file has none
@@ -123,17 +131,19 @@ Result<const Family*> ReadFamily(const Gguf& gguf, ModelConfig* c) {
     }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", family.architecture);
   }
-  return Status::Unsupported("{}: 'general.architecture' is '{}', which is not supported; {} are", gguf.name(),
-                             Printable(*name), known);
+  return Status::Unsupported("{}: 'general.architecture' is '{}', which is not supported; {} are",
+                             gguf.name(), Printable(*name), known);
 }
 
 // The blocks of the file are the layers and, behind them, those of the draft head.
 Status ReadLayers(const Keys& keys, const Family& family, ModelConfig* c) {
-  WEFT_ASSIGN_OR_RETURN(const int64_t blocks, keys.Int("block_count", {1, ConfigLimits::kLayersMax}));
+  WEFT_ASSIGN_OR_RETURN(const int64_t blocks,
+                        keys.Int("block_count", {1, ConfigLimits::kLayersMax}));
   c->layers = blocks;
   if (!family.hybrid) return Status::Ok();
   const int64_t most = std::min(blocks - 1, ConfigLimits::kMtpLayersMax);
-  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> mtp, keys.IntIfAny("nextn_predict_layers", {0, most}));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> mtp,
+                        keys.IntIfAny("nextn_predict_layers", {0, most}));
   c->mtp_layers = mtp.value_or(0);
   c->layers -= c->mtp_layers;
   return Status::Ok();
@@ -143,8 +153,9 @@ Status ReadSizes(const Keys& keys, const Family& family, ModelConfig* c) {
   using Limits = ConfigLimits;
   WEFT_ASSIGN_OR_RETURN(c->hidden_size, keys.Int("embedding_length", {1, Limits::kHiddenMax}));
   WEFT_RETURN_IF_ERROR(ReadLayers(keys, family, c));
-  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> width,
-                        keys.IntIfAny("feed_forward_length", {family.experts ? 0 : 1, Limits::kIntermediateMax}));
+  WEFT_ASSIGN_OR_RETURN(
+      const std::optional<int64_t> width,
+      keys.IntIfAny("feed_forward_length", {family.experts ? 0 : 1, Limits::kIntermediateMax}));
   if (!width && !family.experts) return keys.Missing("feed_forward_length");
   c->intermediate_size = width.value_or(0);
   WEFT_ASSIGN_OR_RETURN(c->max_position, keys.Int("context_length", {1, Limits::kPositionMax}));
@@ -210,8 +221,8 @@ Status ReadRope(const Keys& keys, bool has_factors, ModelConfig* c) {
   return Status::Ok();
 }
 
-// Three counts and a zero: which of the positions of an image turns which frequency. Those of text are
-// the same, so that only the sum matters.
+// Three counts and a zero: which of the positions of an image turns which frequency. Those of text
+// are the same, so that only the sum matters.
 Status CheckSections(const Keys& keys, const ModelConfig& c) {
   const GgufValue* value = keys.Find("rope.dimension_sections");
   if (value == nullptr) return Status::Ok();
@@ -243,14 +254,15 @@ Status ReadLayerKinds(const Keys& keys, ModelConfig* c) {
                       std::find(list->begin() + c->layers, list->end(), true) == list->end();
     if (!good) {
       return keys.Bad(keys.Name("attention.recurrent_layers"),
-                      fmt::format("an array of '{}' = {} bools, false for the last {}", keys.Name("block_count"),
-                                  recurrent.size(), c->mtp_layers),
+                      fmt::format("an array of '{}' = {} bools, false for the last {}",
+                                  keys.Name("block_count"), recurrent.size(), c->mtp_layers),
                       *value);
     }
     recurrent = *list;
   }
   for (int64_t i = 0; i < c->layers; ++i) {
-    c->layer_kinds.push_back(recurrent[static_cast<size_t>(i)] ? LayerKind::kLinearAttention : LayerKind::kFullAttention);
+    c->layer_kinds.push_back(recurrent[static_cast<size_t>(i)] ? LayerKind::kLinearAttention
+                                                               : LayerKind::kFullAttention);
   }
   return Status::Ok();
 }
@@ -267,12 +279,14 @@ Status ReadHybrid(const Keys& keys, ModelConfig* c) {
   WEFT_ASSIGN_OR_RETURN(linear.key_heads, keys.Int("ssm.group_count", {1, Limits::kHeadsMax}));
   WEFT_ASSIGN_OR_RETURN(linear.value_heads, keys.Int("ssm.time_step_rank", {1, Limits::kHeadsMax}));
   WEFT_ASSIGN_OR_RETURN(linear.key_dim, keys.Int("ssm.state_size", {1, Limits::kHeadDimMax}));
-  WEFT_ASSIGN_OR_RETURN(linear.conv_kernel, keys.Int("ssm.conv_kernel", {1, Limits::kConvKernelMax}));
+  WEFT_ASSIGN_OR_RETURN(linear.conv_kernel,
+                        keys.Int("ssm.conv_kernel", {1, Limits::kConvKernelMax}));
   WEFT_ASSIGN_OR_RETURN(const int64_t inner, keys.Int("ssm.inner_size", {1, Limits::kHiddenMax}));
   if (inner % linear.value_heads != 0) {
-    return BadField(c->source, keys.Name("ssm.inner_size"),
-                    fmt::format("a multiple of '{}' = {}", keys.Name("ssm.time_step_rank"), linear.value_heads),
-                    fmt::format("{}", inner));
+    return BadField(
+        c->source, keys.Name("ssm.inner_size"),
+        fmt::format("a multiple of '{}' = {}", keys.Name("ssm.time_step_rank"), linear.value_heads),
+        fmt::format("{}", inner));
   }
   linear.value_dim = inner / linear.value_heads;
   return Status::Ok();
@@ -281,11 +295,14 @@ Status ReadHybrid(const Keys& keys, ModelConfig* c) {
 Status ReadExperts(const Keys& keys, const Family& family, ModelConfig* c) {
   using Limits = ConfigLimits;
   WEFT_ASSIGN_OR_RETURN(c->experts, keys.Int("expert_count", {1, Limits::kExpertsMax}));
-  WEFT_ASSIGN_OR_RETURN(c->experts_per_token, keys.Int("expert_used_count", {1, Limits::kExpertsMax}));
-  WEFT_ASSIGN_OR_RETURN(c->moe_intermediate_size, keys.Int("expert_feed_forward_length", {1, Limits::kIntermediateMax}));
+  WEFT_ASSIGN_OR_RETURN(c->experts_per_token,
+                        keys.Int("expert_used_count", {1, Limits::kExpertsMax}));
+  WEFT_ASSIGN_OR_RETURN(c->moe_intermediate_size,
+                        keys.Int("expert_feed_forward_length", {1, Limits::kIntermediateMax}));
   if (family.shared_expert) {
-    WEFT_ASSIGN_OR_RETURN(c->shared_expert_intermediate_size,
-                          keys.Int("expert_shared_feed_forward_length", {1, Limits::kIntermediateMax}));
+    WEFT_ASSIGN_OR_RETURN(
+        c->shared_expert_intermediate_size,
+        keys.Int("expert_shared_feed_forward_length", {1, Limits::kIntermediateMax}));
   }
   c->norm_topk_prob = true;
   if (const GgufValue* value = keys.Find("expert_weights_norm")) {
@@ -296,11 +313,13 @@ Status ReadExperts(const Keys& keys, const Family& family, ModelConfig* c) {
     std::string_view key;
     double value;  // the one that these families compute with; 0 says that there is none
   };
-  for (const Only& only : {Only{"expert_gating_func", kSoftmaxGating}, Only{"expert_weights_scale", 1},
-                           Only{"leading_dense_block_count", 0}, Only{"expert_group_count", 1}}) {
+  for (const Only& only :
+       {Only{"expert_gating_func", kSoftmaxGating}, Only{"expert_weights_scale", 1},
+        Only{"leading_dense_block_count", 0}, Only{"expert_group_count", 1}}) {
     const GgufValue* value = keys.Find(only.key);
     if (value == nullptr || value->AsDouble() == 0.0 || value->AsDouble() == only.value) continue;
-    return Status::Unsupported("{}: '{}' = {} is not supported", c->source, keys.Name(only.key), Show(*value));
+    return Status::Unsupported("{}: '{}' = {} is not supported", c->source, keys.Name(only.key),
+                               Show(*value));
   }
   return Status::Ok();
 }
@@ -311,7 +330,9 @@ Status RefuseTheRest(const Keys& keys, const Family& family, ModelConfig* c) {
        {"expert_count", "attention.scale", "logit_scale", "residual_scale", "embedding_scale",
         "attention.clamp_kqv", "attn_logit_softcapping", "final_logit_softcapping",
         "nextn_predict_layers"}) {
-    if ((family.experts && key == "expert_count") || (family.hybrid && key == "nextn_predict_layers")) continue;
+    if ((family.experts && key == "expert_count") ||
+        (family.hybrid && key == "nextn_predict_layers"))
+      continue;
     const GgufValue* value = keys.Find(key);
     if (value == nullptr || value->AsDouble() == 0.0) continue;
     return Status::Unsupported("{}: '{}' = {} is not supported", c->source, keys.Name(key),
@@ -397,7 +418,8 @@ Result<ModelConfig> ParseGgufConfig(const Gguf& gguf, std::span<const Tensor> te
   int64_t full = 0;  // the first layer of full attention
   while (full + 1 < config.layers && config.KindOf(full) != LayerKind::kFullAttention) ++full;
   config.attention_bias = FindTensor(tensors, fmt::format("blk.{}.attn_q.bias", full)) != nullptr;
-  config.attention_output_bias = FindTensor(tensors, fmt::format("blk.{}.attn_output.bias", full)) != nullptr;
+  config.attention_output_bias =
+      FindTensor(tensors, fmt::format("blk.{}.attn_output.bias", full)) != nullptr;
   config.mlp_bias = FindTensor(tensors, "blk.0.ffn_up.bias") != nullptr;
 
   const std::string heads = keys.Name("attention.head_count");
@@ -406,7 +428,8 @@ Result<ModelConfig> ParseGgufConfig(const Gguf& gguf, std::span<const Tensor> te
   const std::string rope_dims = keys.Name("rope.dimension_count");
   const std::string hidden = keys.Name("embedding_length");
   const std::string width = keys.Name("feed_forward_length");
-  const std::string key_heads = keys.Name("ssm.group_count"), value_heads = keys.Name("ssm.time_step_rank");
+  const std::string key_heads = keys.Name("ssm.group_count"),
+                    value_heads = keys.Name("ssm.time_step_rank");
   const std::string experts = keys.Name("expert_count"), chosen = keys.Name("expert_used_count");
   WEFT_RETURN_IF_ERROR(CheckConfig(config, {.hidden_size = hidden,
                                             .heads = heads,

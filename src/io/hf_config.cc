@@ -24,8 +24,8 @@ struct Family {
   bool window_unless_told;  // whether 'sliding_window' acts without 'use_sliding_window'
   bool experts = false;
   bool norm_topk_prob = false;  // when the file has none
-  // Qwen3-Next and after it: layers of the gated delta rule, an output gate, gains around zero, rope on
-  // a part of the head, a draft head.
+  // Qwen3-Next and after it: layers of the gated delta rule, an output gate, gains around zero,
+  // rope on a part of the head, a draft head.
   bool hybrid = false;
   bool nested = false;  // the language model may stand under 'text_config'
 };
@@ -35,20 +35,49 @@ constexpr std::array<Family, 10> kFamilies{{
     {"MistralForCausalLM", "llama", 0, true},
     {"Qwen2ForCausalLM", "qwen2", 0, false},
     {"Qwen3ForCausalLM", "qwen3", 128, false},
-    {.architecture = "Qwen3MoeForCausalLM", .family = "qwen3_moe", .head_dim = 0, .window_unless_told = false, .experts = true},
-    {.architecture = "Qwen3NextForCausalLM", .family = "qwen3_next", .head_dim = 256, .window_unless_told = false,
-     .experts = true, .norm_topk_prob = true, .hybrid = true},
-    {.architecture = "Qwen3_5ForConditionalGeneration", .family = "qwen3_5", .head_dim = 256,
-     .window_unless_told = false, .hybrid = true, .nested = true},
-    {.architecture = "Qwen3_5ForCausalLM", .family = "qwen3_5", .head_dim = 256, .window_unless_told = false,
-     .hybrid = true, .nested = true},
-    {.architecture = "Qwen3_5MoeForConditionalGeneration", .family = "qwen3_5", .head_dim = 256,
-     .window_unless_told = false, .experts = true, .norm_topk_prob = true, .hybrid = true, .nested = true},
-    {.architecture = "Qwen3_5MoeForCausalLM", .family = "qwen3_5", .head_dim = 256, .window_unless_told = false,
-     .experts = true, .norm_topk_prob = true, .hybrid = true, .nested = true},
+    {.architecture = "Qwen3MoeForCausalLM",
+     .family = "qwen3_moe",
+     .head_dim = 0,
+     .window_unless_told = false,
+     .experts = true},
+    {.architecture = "Qwen3NextForCausalLM",
+     .family = "qwen3_next",
+     .head_dim = 256,
+     .window_unless_told = false,
+     .experts = true,
+     .norm_topk_prob = true,
+     .hybrid = true},
+    {.architecture = "Qwen3_5ForConditionalGeneration",
+     .family = "qwen3_5",
+     .head_dim = 256,
+     .window_unless_told = false,
+     .hybrid = true,
+     .nested = true},
+    {.architecture = "Qwen3_5ForCausalLM",
+     .family = "qwen3_5",
+     .head_dim = 256,
+     .window_unless_told = false,
+     .hybrid = true,
+     .nested = true},
+    {.architecture = "Qwen3_5MoeForConditionalGeneration",
+     .family = "qwen3_5",
+     .head_dim = 256,
+     .window_unless_told = false,
+     .experts = true,
+     .norm_topk_prob = true,
+     .hybrid = true,
+     .nested = true},
+    {.architecture = "Qwen3_5MoeForCausalLM",
+     .family = "qwen3_5",
+     .head_dim = 256,
+     .window_unless_told = false,
+     .experts = true,
+     .norm_topk_prob = true,
+     .hybrid = true,
+     .nested = true},
 }};
 
-constexpr double kHybridRotaryPart = 0.25;     // when the file has none, as is the next
+constexpr double kHybridRotaryPart = 0.25;  // when the file has none, as is the next
 constexpr int64_t kHybridFullInterval = 4;  // every fourth layer is full attention
 
 constexpr ConfigNames kNames{
@@ -85,13 +114,15 @@ Result<const Family*> ReadFamily(const JsonFields& fields, ModelConfig* config) 
                              fields.file(), Printable(config->architecture), known);
 }
 
-// A nested configuration says again what it is of; a dense one's fields in an MoE file would be misread.
+// A nested configuration says again what it is of; a dense one's fields in an MoE file would be
+// misread.
 Status CheckModelType(const JsonFields& fields, const Family& family) {
   if (!family.nested) return Status::Ok();
   WEFT_ASSIGN_OR_RETURN(const std::string type, fields.StringOr("model_type", ""));
   const std::string plain = fmt::format("{}{}", family.family, family.experts ? "_moe" : "");
   if (type.empty() || type == plain || type == plain + "_text") return Status::Ok();
-  return fields.Bad("model_type", fmt::format("{0} or {0}_text for {1}", plain, family.architecture),
+  return fields.Bad("model_type",
+                    fmt::format("{0} or {0}_text for {1}", plain, family.architecture),
                     *fields.Find("model_type"));
 }
 
@@ -144,7 +175,9 @@ Status CheckSections(const JsonFields& rope, int64_t frequencies) {
     if (good) sum += n.as_int();
   }
   if (good && sum == frequencies) return Status::Ok();
-  return rope.Bad("mrope_section", fmt::format("three counts with the sum {}, a head's frequencies", frequencies), *sections);
+  return rope.Bad("mrope_section",
+                  fmt::format("three counts with the sum {}, a head's frequencies", frequencies),
+                  *sections);
 }
 
 Status ReadScaling(const JsonFields& rope, ModelConfig* c) {
@@ -203,7 +236,8 @@ Status ReadRope(const JsonFields& fields, const Family& family, ModelConfig* c) 
   const double share = part.value_or(family.hybrid ? kHybridRotaryPart : 1.0);
   c->rope.dims = static_cast<int64_t>(static_cast<double>(c->head_dim) * share);
   if (object == nullptr) return Status::Ok();
-  return CheckSections(JsonFields(*object, fmt::format("{}: {}", fields.file(), key)), c->rope.dims / 2);
+  return CheckSections(JsonFields(*object, fmt::format("{}: {}", fields.file(), key)),
+                       c->rope.dims / 2);
 }
 
 // A list of one kind a layer, or every n-th layer.
@@ -213,19 +247,22 @@ Status ReadLayerKinds(const JsonFields& fields, ModelConfig* c) {
                         fields.IntIfAny("full_attention_interval", {1, ConfigLimits::kLayersMax}));
   const int64_t every = interval.value_or(kHybridFullInterval);
   for (int64_t i = 0; i < c->layers; ++i) {
-    c->layer_kinds.push_back((i + 1) % every == 0 ? LayerKind::kFullAttention : LayerKind::kLinearAttention);
+    c->layer_kinds.push_back((i + 1) % every == 0 ? LayerKind::kFullAttention
+                                                  : LayerKind::kLinearAttention);
   }
   const Json* types = fields.Find("layer_types");
   if (types == nullptr) return Status::Ok();
   if (!types->is_array() || types->as_array().size() != count) {
-    return fields.Bad("layer_types", fmt::format("an array of 'num_hidden_layers' = {} strings", count), *types);
+    return fields.Bad("layer_types",
+                      fmt::format("an array of 'num_hidden_layers' = {} strings", count), *types);
   }
   for (size_t i = 0; i < count; ++i) {
     const Json& type = types->as_array()[i];
     const bool full = type == Json("full_attention");
     if (!full && type != Json("linear_attention")) {
-      return Status::Unsupported("{}: 'layer_types' has {}; full_attention and linear_attention are supported",
-                                 fields.file(), Printable(DumpJson(type)));
+      return Status::Unsupported(
+          "{}: 'layer_types' has {}; full_attention and linear_attention are supported",
+          fields.file(), Printable(DumpJson(type)));
     }
     c->layer_kinds[i] = full ? LayerKind::kFullAttention : LayerKind::kLinearAttention;
   }
@@ -238,26 +275,33 @@ Status ReadHybrid(const JsonFields& fields, ModelConfig* c) {
   LinearAttentionConfig& linear = c->linear;
   if (std::count(c->layer_kinds.begin(), c->layer_kinds.end(), LayerKind::kLinearAttention) > 0) {
     WEFT_ASSIGN_OR_RETURN(linear.key_heads, fields.Int(kNames.key_heads, {1, Limits::kHeadsMax}));
-    WEFT_ASSIGN_OR_RETURN(linear.value_heads, fields.Int(kNames.value_heads, {1, Limits::kHeadsMax}));
-    WEFT_ASSIGN_OR_RETURN(linear.key_dim, fields.Int("linear_key_head_dim", {1, Limits::kHeadDimMax}));
-    WEFT_ASSIGN_OR_RETURN(linear.value_dim, fields.Int("linear_value_head_dim", {1, Limits::kHeadDimMax}));
-    WEFT_ASSIGN_OR_RETURN(linear.conv_kernel, fields.Int("linear_conv_kernel_dim", {1, Limits::kConvKernelMax}));
+    WEFT_ASSIGN_OR_RETURN(linear.value_heads,
+                          fields.Int(kNames.value_heads, {1, Limits::kHeadsMax}));
+    WEFT_ASSIGN_OR_RETURN(linear.key_dim,
+                          fields.Int("linear_key_head_dim", {1, Limits::kHeadDimMax}));
+    WEFT_ASSIGN_OR_RETURN(linear.value_dim,
+                          fields.Int("linear_value_head_dim", {1, Limits::kHeadDimMax}));
+    WEFT_ASSIGN_OR_RETURN(linear.conv_kernel,
+                          fields.Int("linear_conv_kernel_dim", {1, Limits::kConvKernelMax}));
   } else {
     c->layer_kinds.clear();
   }
   WEFT_ASSIGN_OR_RETURN(const std::string gate, fields.StringOr("output_gate_type", "silu"));
   if (gate != "silu" && gate != "swish" && gate != "sigmoid") {
-    return Status::Unsupported("{}: 'output_gate_type' is '{}'; silu, swish and sigmoid are supported", fields.file(),
-                               Printable(gate));
+    return Status::Unsupported(
+        "{}: 'output_gate_type' is '{}'; silu, swish and sigmoid are supported", fields.file(),
+        Printable(gate));
   }
   linear.output_gate = gate == "sigmoid" ? GateActivation::kSigmoid : GateActivation::kSilu;
   WEFT_ASSIGN_OR_RETURN(c->attn_output_gate, fields.BoolOr("attn_output_gate", true));
   c->gain_plus_one = true;
-  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> mtp, fields.IntIfAny("mtp_num_hidden_layers", {0, Limits::kMtpLayersMax}));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> mtp,
+                        fields.IntIfAny("mtp_num_hidden_layers", {0, Limits::kMtpLayersMax}));
   c->mtp_layers = mtp.value_or(1);
   for (const std::string_view key : {"layer_scale", "mtp_use_dedicated_embeddings"}) {
     WEFT_ASSIGN_OR_RETURN(const bool set, fields.BoolOr(key, false));
-    if (set) return Status::Unsupported("{}: '{}' is true, which is not supported", fields.file(), key);
+    if (set)
+      return Status::Unsupported("{}: '{}' is true, which is not supported", fields.file(), key);
   }
   return Status::Ok();
 }
@@ -266,17 +310,22 @@ Status ReadHybrid(const JsonFields& fields, ModelConfig* c) {
 Status ReadExperts(const JsonFields& fields, const Family& family, ModelConfig* c) {
   using Limits = ConfigLimits;
   WEFT_ASSIGN_OR_RETURN(c->experts, fields.Int(kNames.experts, {1, Limits::kExpertsMax}));
-  WEFT_ASSIGN_OR_RETURN(c->experts_per_token, fields.Int(kNames.experts_per_token, {1, Limits::kExpertsMax}));
-  WEFT_ASSIGN_OR_RETURN(c->moe_intermediate_size, fields.Int("moe_intermediate_size", {1, Limits::kIntermediateMax}));
+  WEFT_ASSIGN_OR_RETURN(c->experts_per_token,
+                        fields.Int(kNames.experts_per_token, {1, Limits::kExpertsMax}));
+  WEFT_ASSIGN_OR_RETURN(c->moe_intermediate_size,
+                        fields.Int("moe_intermediate_size", {1, Limits::kIntermediateMax}));
   if (family.hybrid) {
-    WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> shared,
-                          fields.IntIfAny("shared_expert_intermediate_size", {0, Limits::kIntermediateMax}));
+    WEFT_ASSIGN_OR_RETURN(
+        const std::optional<int64_t> shared,
+        fields.IntIfAny("shared_expert_intermediate_size", {0, Limits::kIntermediateMax}));
     c->shared_expert_intermediate_size = shared.value_or(0);
   }
   WEFT_ASSIGN_OR_RETURN(c->norm_topk_prob, fields.BoolOr("norm_topk_prob", family.norm_topk_prob));
-  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> step, fields.IntIfAny("decoder_sparse_step", {1, Limits::kLayersMax}));
+  WEFT_ASSIGN_OR_RETURN(const std::optional<int64_t> step,
+                        fields.IntIfAny("decoder_sparse_step", {1, Limits::kLayersMax}));
   std::vector<bool> dense(static_cast<size_t>(c->layers));
-  for (int64_t i = 0; i < c->layers; ++i) dense[static_cast<size_t>(i)] = (i + 1) % step.value_or(1) != 0;
+  for (int64_t i = 0; i < c->layers; ++i)
+    dense[static_cast<size_t>(i)] = (i + 1) % step.value_or(1) != 0;
   if (const Json* list = fields.Find("mlp_only_layers")) {
     const std::string expected = fmt::format("an array of layers from 0 to {}", c->layers - 1);
     if (!list->is_array()) return fields.Bad("mlp_only_layers", expected, *list);
@@ -391,7 +440,8 @@ Result<ModelConfig> ParseHfConfig(const Json& json, const std::string& file) {
   WEFT_ASSIGN_OR_RETURN(const Family* family, ReadFamily(outer, &config));
   const Json* text = family->nested ? outer.Find("text_config") : nullptr;
   if (text != nullptr && !text->is_object()) return outer.Bad("text_config", "an object", *text);
-  const JsonFields fields(text != nullptr ? *text : json, text != nullptr ? file + ": text_config" : file);
+  const JsonFields fields(text != nullptr ? *text : json,
+                          text != nullptr ? file + ": text_config" : file);
   WEFT_RETURN_IF_ERROR(CheckModelType(fields, *family));
   WEFT_RETURN_IF_ERROR(RefuseTheRest(fields, &config));
   if (text != nullptr) WEFT_RETURN_IF_ERROR(RefuseTheRest(outer, &config));

@@ -9,18 +9,23 @@ namespace {
 
 using Bad = std::function<Status(std::string_view key, const std::string& expected, int64_t found)>;
 
-Status CheckLinearAttention(const LinearAttentionConfig& c, const ConfigNames& names, const Bad& bad) {
+Status CheckLinearAttention(const LinearAttentionConfig& c, const ConfigNames& names,
+                            const Bad& bad) {
   if (c.key_heads == 0) return Status::Ok();
   if (c.value_heads % c.key_heads != 0) {
-    return bad(names.value_heads, fmt::format("a multiple of '{}' = {}", names.key_heads, c.key_heads), c.value_heads);
+    return bad(names.value_heads,
+               fmt::format("a multiple of '{}' = {}", names.key_heads, c.key_heads), c.value_heads);
   }
   struct Width {
     std::string_view name;
     int64_t heads, dim;
   };
-  for (const Width& w : {Width{names.key_heads, c.key_heads, c.key_dim}, Width{names.value_heads, c.value_heads, c.value_dim}}) {
+  for (const Width& w : {Width{names.key_heads, c.key_heads, c.key_dim},
+                         Width{names.value_heads, c.value_heads, c.value_dim}}) {
     if (w.heads * w.dim <= ConfigLimits::kHiddenMax) continue;
-    return bad(w.name, fmt::format("at most {} with heads of {}", ConfigLimits::kHiddenMax / w.dim, w.dim), w.heads);
+    return bad(w.name,
+               fmt::format("at most {} with heads of {}", ConfigLimits::kHiddenMax / w.dim, w.dim),
+               w.heads);
   }
   return Status::Ok();
 }
@@ -28,10 +33,12 @@ Status CheckLinearAttention(const LinearAttentionConfig& c, const ConfigNames& n
 Status CheckExperts(const ModelConfig& c, const ConfigNames& names, const Bad& bad) {
   const bool some_dense = c.experts == 0 || !c.dense_layers.empty();
   if (some_dense && c.intermediate_size < 1) {
-    return bad(names.intermediate_size, "above 0 since there are layers without experts", c.intermediate_size);
+    return bad(names.intermediate_size, "above 0 since there are layers without experts",
+               c.intermediate_size);
   }
   if (c.experts > 0 && c.experts_per_token > c.experts) {
-    return bad(names.experts_per_token, fmt::format("at most '{}' = {}", names.experts, c.experts), c.experts_per_token);
+    return bad(names.experts_per_token, fmt::format("at most '{}' = {}", names.experts, c.experts),
+               c.experts_per_token);
   }
   return Status::Ok();
 }

@@ -51,7 +51,9 @@ struct LinearAttentionConfig {
 
   int64_t key_width() const { return key_heads * key_dim; }
   int64_t value_width() const { return value_heads * value_dim; }
-  int64_t channels() const { return 2 * key_width() + value_width(); }  // q | k | v of the convolution
+  int64_t channels() const {
+    return 2 * key_width() + value_width();
+  }  // q | k | v of the convolution
 };
 
 // What the model's authors want a request without its own values to get.
@@ -70,7 +72,7 @@ struct ModelConfig {
   int64_t layers = 0;
   int64_t heads = 0;
   int64_t kv_heads = 0;
-  int64_t head_dim = 0;  // never hidden_size / heads by assumption
+  int64_t head_dim = 0;           // never hidden_size / heads by assumption
   int64_t intermediate_size = 0;  // of dense layers; where there is none it may be 0
   int64_t vocab_size = 0;
   int64_t max_position = 0;
@@ -86,7 +88,7 @@ struct ModelConfig {
   int64_t experts_per_token = 0;
   int64_t moe_intermediate_size = 0;
   int64_t shared_expert_intermediate_size = 0;  // 0: none
-  bool norm_topk_prob = false;       // weights of the chosen experts are divided by their sum
+  bool norm_topk_prob = false;        // weights of the chosen experts are divided by their sum
   std::vector<int64_t> dense_layers;  // with experts: the layers that have none, ascending
 
   // Layers of the draft head that the model was trained with. The files need not hold them.
@@ -107,7 +109,8 @@ struct ModelConfig {
 
   float rms_norm_eps_float() const { return static_cast<float>(rms_norm_eps); }
   LayerKind KindOf(int64_t layer) const {
-    return layer_kinds.empty() ? LayerKind::kFullAttention : layer_kinds[static_cast<size_t>(layer)];
+    return layer_kinds.empty() ? LayerKind::kFullAttention
+                               : layer_kinds[static_cast<size_t>(layer)];
   }
   bool IsMoe(int64_t layer) const {
     return experts > 0 && !std::binary_search(dense_layers.begin(), dense_layers.end(), layer);

@@ -43,13 +43,14 @@ struct Kernel {
   // "" if the kernel can do it, else why not, with the number that decided. Looks at shapes and
   // dtypes only, never at memory: plans ask before buffers exist.
   std::string (*refuse)(const Args&) = nullptr;
-  // "" or why the entries after it are faster on this CPU, which can run it all the same; it is then
-  // taken by `force` alone. nullptr: nothing is known against it.
+  // "" or why the entries after it are faster on this CPU, which can run it all the same; it is
+  // then taken by `force` alone. nullptr: nothing is known against it.
   std::string (*avoid)() = nullptr;
   int64_t (*units)(const Args&) = nullptr;
   int64_t (*scratch_bytes)(const Args&) = nullptr;  // per worker; nullptr: none
   void (*run)(const Args&, Slice, std::byte* scratch) = nullptr;
-  // Of a matmul: the panels of weights that units read, for whoever fetches them before; nullptr: not told.
+  // Of a matmul: the panels of weights that units read, for whoever fetches them before; nullptr:
+  // not told.
   Slice (*panels)(const Args&, Slice units) = nullptr;
 };
 

@@ -11,6 +11,7 @@ Result<graph::Graph> Body(const io::Checkpoint& checkpoint, const ModelOptions& 
 }  // namespace
 
 extern const Model kLlama;
-const Model kLlama{"llama", "Llama 2 and 3, SmolLM2, Mistral without windows", Body, BuildDecoderHead};
+const Model kLlama{"llama", "Llama 2 and 3, SmolLM2, Mistral without windows", Body,
+                   BuildDecoderHead};
 
 }  // namespace weft::models

@@ -14,7 +14,8 @@ extern const Model kQwen3Next;
 extern const Model kQwen3_5;
 
 std::span<const Model> AllModels() {
-  static const std::array<Model, 6> kModels{kLlama, kQwen2, kQwen3, kQwen3Moe, kQwen3Next, kQwen3_5};
+  static const std::array<Model, 6> kModels{kLlama,    kQwen2,     kQwen3,
+                                            kQwen3Moe, kQwen3Next, kQwen3_5};
   return kModels;
 }
 

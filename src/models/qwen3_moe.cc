@@ -1,4 +1,5 @@
-// Qwen3 with experts: Qwen3's decoder, its layers' feed-forward a mixture of experts. Source: Qwen team 2025.
+// Qwen3 with experts: Qwen3's decoder, its layers' feed-forward a mixture of experts. Source: Qwen
+// team 2025.
 #include "models/decoder.h"
 
 namespace weft::models {

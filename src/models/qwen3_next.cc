@@ -1,5 +1,5 @@
-// Qwen3-Next: as Qwen3.5 with experts; its files hold the delta net's projections interleaved by key head.
-// Source: Qwen team 2025.
+// Qwen3-Next: as Qwen3.5 with experts; its files hold the delta net's projections interleaved by
+// key head. Source: Qwen team 2025.
 #include "models/decoder.h"
 
 namespace weft::models {
@@ -9,7 +9,8 @@ Result<graph::Graph> Body(const io::Checkpoint& checkpoint, const ModelOptions& 
   return BuildDecoderBody(checkpoint, options, {.qk_norm = true});
 }
 
-Result<graph::Graph> Draft(const io::Checkpoint& checkpoint, const ModelOptions& options, DraftInput from) {
+Result<graph::Graph> Draft(const io::Checkpoint& checkpoint, const ModelOptions& options,
+                           DraftInput from) {
   return BuildDecoderDraft(checkpoint, options, {.qk_norm = true}, from);
 }
 

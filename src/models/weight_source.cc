@@ -31,7 +31,8 @@ int64_t HeadOrder::At(int64_t i) const {
 }
 
 const std::byte* WeightSource::Row(int64_t expert, int64_t i) const {
-  if (tensors.size() > 1) return tensors[static_cast<size_t>(expert)]->data + FileRow(i) * row_bytes();
+  if (tensors.size() > 1)
+    return tensors[static_cast<size_t>(expert)]->data + FileRow(i) * row_bytes();
   return tensor().data + (expert * expert_rows + FileRow(i)) * row_bytes();
 }
 
@@ -47,7 +48,8 @@ void WeightSource::ReadRow(int64_t expert, int64_t i, std::byte* to) const {
   }
 }
 
-std::span<const std::byte> WeightSource::Extent(int64_t expert, int64_t begin, int64_t count) const {
+std::span<const std::byte> WeightSource::Extent(int64_t expert, int64_t begin,
+                                                int64_t count) const {
   if (count == 0) return {};
   const std::byte *first = Row(expert, begin), *last = first;
   for (int64_t i = begin + 1; i < begin + count; ++i) {
@@ -63,7 +65,8 @@ std::vector<float> WeightSource::Values() const {
   if (shape.size() == 1) {
     std::vector<float> stored(static_cast<size_t>(tensor().shape[0]));
     DequantiseRow(dtype(), tensor().data, tensor().shape[0], stored.data());
-    for (int64_t i = 0; i < shape[0]; ++i) values.push_back(stored[static_cast<size_t>(FileRow(i))]);
+    for (int64_t i = 0; i < shape[0]; ++i)
+      values.push_back(stored[static_cast<size_t>(FileRow(i))]);
   } else {
     const int64_t n = shape[shape.size() - 2], k = shape.back();
     std::vector<std::byte> row(static_cast<size_t>(row_bytes()));

@@ -1,8 +1,8 @@
-// Where a param's bits lie. A param is [n], [n, k] or [experts, n, k] with its rows in our order; a file
-// may hold it as a section of a larger tensor, with its heads in another order, or as one tensor an
-// expert. What exec packs it asks for row by row: nothing is copied but the rows of a matrix whose
-// columns are in another order too.
-// Thread: plain data that looks into a Checkpoint, which must outlive it.
+// Where a param's bits lie. A param is [n], [n, k] or [experts, n, k] with its rows in our order; a
+// file may hold it as a section of a larger tensor, with its heads in another order, or as one
+// tensor an expert. What exec packs it asks for row by row: nothing is copied but the rows of a
+// matrix whose columns are in another order too. Thread: plain data that looks into a Checkpoint,
+// which must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ struct HeadOrder {
     kTiled,      // GGUF's qwen35: heads [per_group][groups] in the file, [groups][per_group] here
   };
   Kind kind = Kind::kAsIs;
-  int64_t width = 1;               // rows of a head
-  int64_t groups = 1;              // with kTiled: key heads
-  int64_t per_group = 1;           // with kTiled: value heads of one key head
+  int64_t width = 1;      // rows of a head
+  int64_t groups = 1;     // with kTiled: key heads
+  int64_t per_group = 1;  // with kTiled: value heads of one key head
 
   int64_t At(int64_t i) const;
 };

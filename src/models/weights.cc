@@ -1,6 +1,6 @@
-// Names: params are called as Hugging Face checkpoints call them, sections of fused tensors each by a
-// name of its own (the list is at FindWeight in model.h); GGUF has its own names, its own order of rows
-// and, for linear attention, of heads.
+// Names: params are called as Hugging Face checkpoints call them, sections of fused tensors each by
+// a name of its own (the list is at FindWeight in model.h); GGUF has its own names, its own order
+// of rows and, for linear attention, of heads.
 #include <fmt/format.h>
 
 #include <array>
@@ -77,7 +77,8 @@ std::optional<LayerParam> SplitLayer(std::string_view param) {
   if (dot == std::string_view::npos) return std::nullopt;
   LayerParam split{param.substr(0, dot + 1), 0, draft, param.substr(dot + 1)};
   for (const char digit : param.substr(begin, dot - begin)) {
-    if (digit < '0' || digit > '9' || split.layer > io::ConfigLimits::kLayersMax) return std::nullopt;
+    if (digit < '0' || digit > '9' || split.layer > io::ConfigLimits::kLayersMax)
+      return std::nullopt;
     split.layer = split.layer * 10 + (digit - '0');
   }
   return split;
@@ -101,7 +102,8 @@ std::string GgufName(const io::ModelConfig& config, std::string_view param) {
   for (const auto& [ours, theirs] : kLayerNames) {
     if (!at->rest.starts_with(ours)) continue;
     const std::string_view suffix = at->rest.substr(ours.size());
-    if (suffix.empty() || suffix == ".weight" || suffix == ".bias") return fmt::format("blk.{}.{}{}", block, theirs, suffix);
+    if (suffix.empty() || suffix == ".weight" || suffix == ".bias")
+      return fmt::format("blk.{}.{}{}", block, theirs, suffix);
   }
   return "";
 }
@@ -109,7 +111,8 @@ std::string GgufName(const io::ModelConfig& config, std::string_view param) {
 // How checkpoints with an image encoder spell a param, the newer form first.
 std::array<std::string, 3> Spellings(std::string_view param) {
   const bool trunk = param.starts_with("model.");
-  return {std::string(param), fmt::format("model.language_model.{}", trunk ? param.substr(6) : param),
+  return {std::string(param),
+          fmt::format("model.language_model.{}", trunk ? param.substr(6) : param),
           fmt::format("language_model.{}", param)};
 }
 
@@ -121,7 +124,9 @@ bool IsGain(std::string_view param) {
 class Finder {
  public:
   explicit Finder(const io::Checkpoint& checkpoint)
-      : checkpoint_(checkpoint), config_(checkpoint.config()), gguf_(checkpoint.format() == io::Format::kGguf) {}
+      : checkpoint_(checkpoint),
+        config_(checkpoint.config()),
+        gguf_(checkpoint.format() == io::Format::kGguf) {}
 
   // HasTiledHeads().
   bool StaysTiled(std::string_view prefix) const {
@@ -159,19 +164,21 @@ class Finder {
   // As the file would have spelt it.
   Status Missing(const std::string& param) const {
     std::string name = gguf_ ? GgufName(config_, param) : param;
-    const std::array<std::string, 3> embedding = Spellings("model.embed_tokens.weight"), ours = Spellings(param);
+    const std::array<std::string, 3> embedding = Spellings("model.embed_tokens.weight"),
+                                     ours = Spellings(param);
     for (size_t i = 0; !gguf_ && i < ours.size() && param.starts_with("model."); ++i) {
       if (checkpoint_.Find(embedding[i]) == nullptr) continue;
       name = ours[i];
       break;
     }
-    return Status::Invalid("{}: tensor '{}' is missing", checkpoint_.path(), name.empty() ? param : name);
+    return Status::Invalid("{}: tensor '{}' is missing", checkpoint_.path(),
+                           name.empty() ? param : name);
   }
 
   Status Expect(const io::Tensor& tensor, const std::vector<int64_t>& shape) const {
     if (tensor.shape == shape) return Status::Ok();
-    return Status::Invalid("{}: tensor '{}' has shape [{}], [{}] expected", checkpoint_.path(), tensor.name,
-                           fmt::join(tensor.shape, ", "), fmt::join(shape, ", "));
+    return Status::Invalid("{}: tensor '{}' has shape [{}], [{}] expected", checkpoint_.path(),
+                           tensor.name, fmt::join(tensor.shape, ", "), fmt::join(shape, ", "));
   }
 
   Result<WeightSource> Whole(const std::string& param) const {
@@ -185,20 +192,25 @@ class Finder {
 
   Result<WeightSource> Plain(std::string_view param) const {
     WEFT_ASSIGN_OR_RETURN(WeightSource source, Whole(std::string(param)));
-    const bool rotated = param.find("q_proj") != std::string_view::npos || param.find("k_proj") != std::string_view::npos;
+    const bool rotated = param.find("q_proj") != std::string_view::npos ||
+                         param.find("k_proj") != std::string_view::npos;
     if (gguf_ && rotated && config_.family == "llama") {
       source.order = {.kind = HeadOrder::Kind::kRopePairs, .width = config_.head_dim};
     }
     if (config_.gain_plus_one && IsGain(param)) source.change = ValueChange::kPlusOne;
     // GGUF drops the one row's dimension.
-    if (param.ends_with("shared_expert_gate.weight") && source.shape.size() == 1) source.shape.insert(source.shape.begin(), 1);
+    if (param.ends_with("shared_expert_gate.weight") && source.shape.size() == 1)
+      source.shape.insert(source.shape.begin(), 1);
     return source;
   }
 
   // A tensor whose rows, of `width` inputs or none (a vector), are cut by `section`.
-  Result<WeightSource> Part(const std::string& param, int64_t file_rows, int64_t width, int64_t rows, Section section) const {
+  Result<WeightSource> Part(const std::string& param, int64_t file_rows, int64_t width,
+                            int64_t rows, Section section) const {
     WEFT_ASSIGN_OR_RETURN(WeightSource source, Whole(param));
-    const auto shape = [&](int64_t n) { return width == 0 ? std::vector<int64_t>{n} : std::vector<int64_t>{n, width}; };
+    const auto shape = [&](int64_t n) {
+      return width == 0 ? std::vector<int64_t>{n} : std::vector<int64_t>{n, width};
+    };
     WEFT_RETURN_IF_ERROR(Expect(source.tensor(), shape(file_rows)));
     source.shape = shape(rows);
     source.section = section;
@@ -206,24 +218,30 @@ class Finder {
   }
 
   // Per head, q and behind it the gate.
-  Result<WeightSource> QueryPart(const LayerParam& at, std::string_view suffix, int64_t part) const {
+  Result<WeightSource> QueryPart(const LayerParam& at, std::string_view suffix,
+                                 int64_t part) const {
     const int64_t dim = config_.head_dim, width = config_.heads * dim;
-    return Part(fmt::format("{}self_attn.q_proj{}", at.prefix, suffix), 2 * width, suffix == ".bias" ? 0 : config_.hidden_size,
-                width, {.begin = part * dim, .count = dim, .period = 2 * dim});
+    return Part(fmt::format("{}self_attn.q_proj{}", at.prefix, suffix), 2 * width,
+                suffix == ".bias" ? 0 : config_.hidden_size, width,
+                {.begin = part * dim, .count = dim, .period = 2 * dim});
   }
 
   // ---- Linear attention ----
 
-  // The converter to GGUF puts the value heads of all key heads side by side, so that those of one key
-  // head lie apart.
+  // The converter to GGUF puts the value heads of all key heads side by side, so that those of one
+  // key head lie apart.
   bool Tiles() const {
     const io::LinearAttentionConfig& linear = config_.linear;
-    return gguf_ && config_.family == "qwen3_5" && linear.key_heads > 1 && linear.value_heads > linear.key_heads;
+    return gguf_ && config_.family == "qwen3_5" && linear.key_heads > 1 &&
+           linear.value_heads > linear.key_heads;
   }
   HeadOrder ValueHeads(std::string_view prefix, int64_t width) const {
     const io::LinearAttentionConfig& linear = config_.linear;
     if (!Tiles() || StaysTiled(prefix)) return {};
-    return {.kind = HeadOrder::Kind::kTiled, .width = width, .groups = linear.key_heads, .per_group = linear.value_heads / linear.key_heads};
+    return {.kind = HeadOrder::Kind::kTiled,
+            .width = width,
+            .groups = linear.key_heads,
+            .per_group = linear.value_heads / linear.key_heads};
   }
 
   Result<WeightSource> LinearAttention(const LayerParam& at) const {
@@ -232,7 +250,8 @@ class Finder {
     const std::string_view name = at.rest.substr(std::string_view("linear_attn.").size());
     if (linear.key_heads == 0) return Missing(param);
     if (name == "A_log" || name == "dt_bias") {
-      WEFT_ASSIGN_OR_RETURN(WeightSource source, Part(param, linear.value_heads, 0, linear.value_heads, {}));
+      WEFT_ASSIGN_OR_RETURN(WeightSource source,
+                            Part(param, linear.value_heads, 0, linear.value_heads, {}));
       source.order = ValueHeads(at.prefix, 1);
       if (name == "A_log" && !gguf_) source.change = ValueChange::kMinusExp;
       return source;
@@ -245,8 +264,8 @@ class Finder {
 
   Result<WeightSource> OutProjection(const LayerParam& at, const std::string& param) const {
     const io::LinearAttentionConfig& linear = config_.linear;
-    WEFT_ASSIGN_OR_RETURN(WeightSource source,
-                          Part(param, config_.hidden_size, linear.value_width(), config_.hidden_size, {}));
+    WEFT_ASSIGN_OR_RETURN(WeightSource source, Part(param, config_.hidden_size,
+                                                    linear.value_width(), config_.hidden_size, {}));
     source.columns = ValueHeads(at.prefix, linear.value_dim);
     return source;
   }
@@ -268,7 +287,8 @@ class Finder {
     const std::string_view letter = name.substr(kStem.size(), named ? 1 : 0);
     const Section section = Channels(letter);
     if (section.count == 0) return Missing(fmt::format("{}{}", at.prefix, at.rest));
-    WEFT_ASSIGN_OR_RETURN(WeightSource source, Whole(fmt::format("{}linear_attn.conv1d.weight", at.prefix)));
+    WEFT_ASSIGN_OR_RETURN(WeightSource source,
+                          Whole(fmt::format("{}linear_attn.conv1d.weight", at.prefix)));
     // PyTorch's depthwise convolution has one input a channel, in the middle.
     std::vector<int64_t> expected{linear.channels(), linear.conv_kernel};
     if (source.shape != expected) expected.insert(expected.begin() + 1, 1);
@@ -279,18 +299,23 @@ class Finder {
     return source;
   }
 
-  // `name`: "q.weight" to "a.weight". The file has q | k | v in one and z, b and a each alone, or per key
-  // head q | k | v | z in one and b | a in another.
+  // `name`: "q.weight" to "a.weight". The file has q | k | v in one and z, b and a each alone, or
+  // per key head q | k | v | z in one and b | a in another.
   Result<WeightSource> InProjection(const LayerParam& at, std::string_view name) const {
     const io::LinearAttentionConfig& linear = config_.linear;
     const std::string stem = fmt::format("{}linear_attn.in_proj_", at.prefix);
-    if (name.size() != std::string_view("q.weight").size() || !name.ends_with(".weight")) return Missing(stem + std::string(name));
+    if (name.size() != std::string_view("q.weight").size() || !name.ends_with(".weight"))
+      return Missing(stem + std::string(name));
     const char letter = name[0];
-    const int64_t ratio = linear.value_heads / linear.key_heads, dim = linear.key_dim, values = ratio * linear.value_dim;
-    const bool of_qkv = letter == 'q' || letter == 'k' || letter == 'v', of_ba = letter == 'b' || letter == 'a';
+    const int64_t ratio = linear.value_heads / linear.key_heads, dim = linear.key_dim,
+                  values = ratio * linear.value_dim;
+    const bool of_qkv = letter == 'q' || letter == 'k' || letter == 'v',
+               of_ba = letter == 'b' || letter == 'a';
     if (!of_qkv && !of_ba && letter != 'z') return Missing(stem + std::string(name));
 
-    const int64_t rows = of_ba ? linear.value_heads : letter == 'q' || letter == 'k' ? linear.key_width() : linear.value_width();
+    const int64_t rows = of_ba                            ? linear.value_heads
+                         : letter == 'q' || letter == 'k' ? linear.key_width()
+                                                          : linear.value_width();
     const std::string split = stem + (of_qkv ? "qkv.weight" : std::string(name));
     const std::string fused = stem + (of_ba ? "ba.weight" : "qkvz.weight");
     if (Named(split) == nullptr && Named(fused) != nullptr) {
@@ -301,12 +326,14 @@ class Finder {
                               : letter == 'b' ? Section{0, ratio, 0}
                                               : Section{ratio, ratio, 0};
       const int64_t period = of_ba ? 2 * ratio : 2 * (dim + values);
-      return Part(fused, linear.key_heads * period, config_.hidden_size, rows, {section.begin, section.count, period});
+      return Part(fused, linear.key_heads * period, config_.hidden_size, rows,
+                  {section.begin, section.count, period});
     }
     const Section section = of_qkv ? Channels(name.substr(0, 1)) : Section{};
-    WEFT_ASSIGN_OR_RETURN(WeightSource source,
-                          Part(split, of_qkv ? linear.channels() : rows, config_.hidden_size, rows, section));
-    if (letter != 'q' && letter != 'k') source.order = ValueHeads(at.prefix, of_ba ? 1 : linear.value_dim);
+    WEFT_ASSIGN_OR_RETURN(WeightSource source, Part(split, of_qkv ? linear.channels() : rows,
+                                                    config_.hidden_size, rows, section));
+    if (letter != 'q' && letter != 'k')
+      source.order = ValueHeads(at.prefix, of_ba ? 1 : linear.value_dim);
     return source;
   }
 
@@ -315,14 +342,17 @@ class Finder {
   // One tensor of all experts, gate and up apart or one behind the other, or one tensor an expert.
   Result<WeightSource> Experts(const LayerParam& at) const {
     const std::string_view name = at.rest.substr(std::string_view("mlp.experts.").size());
-    const bool gate = name == "gate_proj.weight", up = name == "up_proj.weight", down = name == "down_proj.weight";
-    const std::string stem = fmt::format("{}mlp.experts.", at.prefix), param = fmt::format("{}{}", at.prefix, at.rest);
+    const bool gate = name == "gate_proj.weight", up = name == "up_proj.weight",
+               down = name == "down_proj.weight";
+    const std::string stem = fmt::format("{}mlp.experts.", at.prefix),
+                      param = fmt::format("{}{}", at.prefix, at.rest);
     if (!gate && !up && !down) return Missing(param);
     const int64_t width = config_.moe_intermediate_size, hidden = config_.hidden_size;
     const int64_t n = down ? hidden : width, k = down ? width : hidden;
     WeightSource source;
     source.shape = {config_.experts, n, k};
-    for (const std::string& whole : {param, stem + (down ? "down_proj" : "gate_up_proj"), stem + "gate_up_proj.weight"}) {
+    for (const std::string& whole :
+         {param, stem + (down ? "down_proj" : "gate_up_proj"), stem + "gate_up_proj.weight"}) {
       const io::Tensor* tensor = Named(whole);
       if (tensor == nullptr || (down && whole.ends_with("gate_up_proj.weight"))) continue;
       const bool fused = whole.find("gate_up_proj") != std::string::npos;
@@ -340,8 +370,9 @@ class Finder {
       WEFT_RETURN_IF_ERROR(Expect(*tensor, {n, k}));
       source.tensors.push_back(tensor);
       if (tensor->dtype != source.dtype()) {
-        return Status::Unsupported("{}: tensor '{}' is {}, but that of expert 0 is {}; they must be alike", checkpoint_.path(),
-                                   tensor->name, NameOf(tensor->dtype), NameOf(source.dtype()));
+        return Status::Unsupported(
+            "{}: tensor '{}' is {}, but that of expert 0 is {}; they must be alike",
+            checkpoint_.path(), tensor->name, NameOf(tensor->dtype), NameOf(source.dtype()));
       }
     }
     return source;
@@ -357,7 +388,8 @@ enum class Unread { kNo, kVision, kDraft };
 
 Unread MayStayUnread(const io::Checkpoint& checkpoint, std::string_view name) {
   const io::ModelConfig& config = checkpoint.config();
-  if (config.vision && (name.starts_with("model.visual.") || name.starts_with("visual."))) return Unread::kVision;
+  if (config.vision && (name.starts_with("model.visual.") || name.starts_with("visual.")))
+    return Unread::kVision;
   if (config.mtp_layers == 0) return Unread::kNo;
   if (name.starts_with(kDraft) || name.starts_with("language_model.mtp.")) return Unread::kDraft;
   if (checkpoint.format() != io::Format::kGguf) return Unread::kNo;
@@ -373,7 +405,9 @@ Result<WeightSource> FindWeight(const io::Checkpoint& checkpoint, std::string_vi
   return Finder(checkpoint).Find(param);
 }
 
-bool HasTiledHeads(const io::Checkpoint& checkpoint, std::string_view prefix) { return Finder(checkpoint).StaysTiled(prefix); }
+bool HasTiledHeads(const io::Checkpoint& checkpoint, std::string_view prefix) {
+  return Finder(checkpoint).StaysTiled(prefix);
+}
 
 bool HasDraftHead(const io::Checkpoint& checkpoint) {
   return checkpoint.config().mtp_layers > 0 && FindWeight(checkpoint, "mtp.fc.weight").ok();
@@ -404,15 +438,18 @@ Status CheckAllUsed(const io::Checkpoint& checkpoint, std::span<const graph::Gra
     } else if (unread == Unread::kDraft && !drafts) {
       ++draft;
     } else {
-      return Status::Invalid("{}: tensor '{}' [{}] is no part of a {} model with this configuration", checkpoint.path(),
-                             name, fmt::join(tensor.shape, ", "), config.family);
+      return Status::Invalid(
+          "{}: tensor '{}' [{}] is no part of a {} model with this configuration",
+          checkpoint.path(), name, fmt::join(tensor.shape, ", "), config.family);
     }
   }
   if (notes != nullptr && vision > 0) {
-    notes->push_back(fmt::format("{}: {} tensors of an image encoder are not read", checkpoint.path(), vision));
+    notes->push_back(
+        fmt::format("{}: {} tensors of an image encoder are not read", checkpoint.path(), vision));
   }
   if (notes != nullptr && draft > 0) {
-    notes->push_back(fmt::format("{}: {} tensors of a draft head (mtp) are not read", checkpoint.path(), draft));
+    notes->push_back(
+        fmt::format("{}: {} tensors of a draft head (mtp) are not read", checkpoint.path(), draft));
   }
   return Status::Ok();
 }
@@ -445,12 +482,15 @@ Result<std::vector<double>> ScaleRopeFrequencies(const io::Checkpoint& checkpoin
       const io::Tensor* factors = checkpoint.Find("rope_freqs.weight");
       if (factors == nullptr || factors->dtype != DType::kF32 || factors->shape.size() != 1 ||
           factors->shape[0] != static_cast<int64_t>(f.size())) {
-        return Status::Invalid("{}: 'rope_freqs.weight' must be float32 [{}]", checkpoint.path(), f.size());
+        return Status::Invalid("{}: 'rope_freqs.weight' must be float32 [{}]", checkpoint.path(),
+                               f.size());
       }
       for (size_t i = 0; i < f.size(); ++i) {
         float factor;
         std::memcpy(&factor, factors->data + i * sizeof(float), sizeof factor);
-        if (!(factor > 0)) return Status::Invalid("{}: 'rope_freqs.weight'[{}] = {} must be > 0", checkpoint.path(), i, factor);
+        if (!(factor > 0))
+          return Status::Invalid("{}: 'rope_freqs.weight'[{}] = {} must be > 0", checkpoint.path(),
+                                 i, factor);
         f[i] /= static_cast<double>(factor);
       }
       break;

@@ -30,12 +30,9 @@ struct Block {
 int InPlaceOperand(Op op) {
   switch (op) {
     case Op::kRope:
-    case Op::kAddRmsNorm:
-      return 0;
-    case Op::kMatmulAllReduceNorm:
-      return 2;
-    default:
-      return -1;
+    case Op::kAddRmsNorm: return 0;
+    case Op::kMatmulAllReduceNorm: return 2;
+    default: return -1;
   }
 }
 
@@ -58,11 +55,14 @@ class Arena {
     until_rank_.resize(steps);
     until_group_.resize(steps);
     // Whoever stands between a post and its wait holds nobody up who is past the wait.
-    struct Window { int posted, wait, beyond; } between{steps, steps, 0};
+    struct Window {
+      int posted, wait, beyond;
+    } between{steps, steps, 0};
     for (int s = steps - 1, rank = steps - 1, group = steps - 1; s >= 0; --s) {
       until_rank_[s] = s > between.posted && rank == between.wait - 1 ? between.beyond : rank;
       until_group_[s] = group;
-      if (const int posted = plan.steps[s].posted_behind; posted >= 0 && plan.shared_memory) between = {posted, s, rank};
+      if (const int posted = plan.steps[s].posted_behind; posted >= 0 && plan.shared_memory)
+        between = {posted, s, rank};
       if (plan.steps[s].wait != Wait::kNone) rank = s - 1;
       if (plan.steps[s].wait == Wait::kGroup) group = s - 1;
       // A wait in the middle of a step: somebody may be behind while the step already writes.

@@ -26,7 +26,8 @@ std::vector<Bucket> Ladder(Bucket::Kind kind, int32_t rows_max, std::span<const 
   std::vector<Bucket> out;
   for (int32_t begin = 1; begin <= rows_max;) {
     int32_t end = kExactMax;
-    // The doubling starts at 17, not at a cut, so that the other buckets stand where they always do.
+    // The doubling starts at 17, not at a cut, so that the other buckets stand where they always
+    // do.
     while (end < begin && end < rows_max) end *= 2;
     if (begin <= kExactMax) end = begin;
     end = std::min(end, rows_max);

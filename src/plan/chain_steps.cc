@@ -36,15 +36,12 @@ bool IsSmall(Op op, int32_t rows_max) {
     case Op::kCombine:
     case Op::kAllReduce:
     // What comes after its product.
-    case Op::kMatmulAllReduceNorm:
-      return true;
+    case Op::kMatmulAllReduceNorm: return true;
     // One row would be one worker's work anyhow, and exp costs too much to do more rows twice.
     case Op::kSiluMul:
     case Op::kSigmoidMul:
-    case Op::kGatedRmsNorm:
-      return rows_max == 1;
-    default:
-      return false;
+    case Op::kGatedRmsNorm: return rows_max == 1;
+    default: return false;
   }
 }
 
@@ -54,7 +51,8 @@ bool MayBePrivate(const Graph& g, const graph::Uses& uses, ValueId id) {
   if (std::find(g.outputs.begin(), g.outputs.end(), id) != g.outputs.end()) return false;
   for (int reader : uses.ReadersOf(id)) {
     const Node& node = g.nodes[reader];
-    if (IsExchange(node.op) && node.in[0] == id) return false;  // what else one reads is a rank's own
+    if (IsExchange(node.op) && node.in[0] == id)
+      return false;  // what else one reads is a rank's own
     if (node.op == Op::kRope || node.op == Op::kKvWrite || node.op == Op::kAttention) return false;
   }
   return true;
@@ -81,7 +79,8 @@ int ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave) {
     Weave weave;
     for (const Step& step : plan.steps) {
       weave.each.push_back(may_be_each(step));
-      weave.exchange.push_back(GroupSizeOf(g, g.nodes[step.node]) > 1 && !IsFused(g.nodes[step.node].op));
+      weave.exchange.push_back(GroupSizeOf(g, g.nodes[step.node]) > 1 &&
+                               !IsFused(g.nodes[step.node].op));
     }
     overtook = InterleaveLanes(plan, weave);
     if (overtook > 0) uses = graph::Uses(g);
@@ -102,9 +101,12 @@ int ChainSteps(Plan& plan, int32_t each_rows_max, bool interleave) {
       const auto it = unshared.find(id);
       if (it != unshared.end() && (!heads || it->second != step.heads_of)) step.wait = Wait::kRank;
     }
-    // An exchange reads what peers made; that is never covered by a wait inside the rank, but one meeting
-    // covers all that was made before it. A fused step waits for its peers by itself, behind its product.
-    if (GroupSizeOf(g, node) > 1 && !IsFused(node.op) && (unmet.contains(node.in[0]) || !plan.shared_memory)) step.wait = Wait::kGroup;
+    // An exchange reads what peers made; that is never covered by a wait inside the rank, but one
+    // meeting covers all that was made before it. A fused step waits for its peers by itself,
+    // behind its product.
+    if (GroupSizeOf(g, node) > 1 && !IsFused(node.op) &&
+        (unmet.contains(node.in[0]) || !plan.shared_memory))
+      step.wait = Wait::kGroup;
     if (step.wait != Wait::kNone || MeetsInside(node)) unshared.clear();
     if (step.wait == Wait::kGroup || MeetsInside(node)) unmet.clear();
     for (ValueId id : node.out) {

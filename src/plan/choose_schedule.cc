@@ -15,13 +15,14 @@ std::string LabelOf(const BucketSchedule& row) {
 
 }  // namespace
 
-Result<Plan> CompileCheapest(const std::vector<BucketSchedule>& candidates, const Bucket& bucket, const CostTable& costs,
-                             const CompileRow& compile) {
+Result<Plan> CompileCheapest(const std::vector<BucketSchedule>& candidates, const Bucket& bucket,
+                             const CostTable& costs, const CompileRow& compile) {
   // A range is judged where it is fullest: that is where time is spent.
   const int64_t rows = bucket.rows_max;
   Plan best;
   double least = 0;
-  std::string note = fmt::format("auto, us by the cost table for {} row{}:", rows, rows == 1 ? "" : "s");
+  std::string note =
+      fmt::format("auto, us by the cost table for {} row{}:", rows, rows == 1 ? "" : "s");
   for (const BucketSchedule& row : candidates) {
     WEFT_ASSIGN_OR_RETURN(Plan plan, compile(row));
     const double ns = EstimateNs(plan, costs, rows);

@@ -61,7 +61,8 @@ KLeaves LeavesOf(const Graph& g, const Node& maker, int rank) {
 
 int RootsOf(const Graph& g, const Node& maker, int rank) {
   const KLeaves k = LeavesOf(g, maker, rank);
-  return k.table == nullptr ? 1 : static_cast<int>(MaximalSubtrees(k.table->count(), k.range).size());
+  return k.table == nullptr ? 1
+                            : static_cast<int>(MaximalSubtrees(k.table->count(), k.range).size());
 }
 
 namespace {
@@ -70,8 +71,11 @@ int64_t ElementBytes(const Value& v) {
   return v.pairs ? 12 : v.int8_rows ? 1 : FactsOf(v.dtype).block_bytes;
 }
 
-// The part of the live rows that one rank has, as a multiple of `whole`; of routes what it has on average.
-int64_t ShareOf(const LocalRows& rows, int64_t whole) { return whole * rows.per_token() * rows.pieces() / rows.chunks(); }
+// The part of the live rows that one rank has, as a multiple of `whole`; of routes what it has on
+// average.
+int64_t ShareOf(const LocalRows& rows, int64_t whole) {
+  return whole * rows.per_token() * rows.pieces() / rows.chunks();
+}
 
 Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
   Cost cost;
@@ -93,7 +97,8 @@ Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
     for (ValueId w : OperandsOf(node).weights) {
       const Value& v = g.value(w);
       int64_t elements = 0;
-      for (int r = 0; r < ranks; ++r) elements += ElementsOf(g, v, 0, r).size() * ElementsOf(g, v, 1, r).size();
+      for (int r = 0; r < ranks; ++r)
+        elements += ElementsOf(g, v, 0, r).size() * ElementsOf(g, v, 1, r).size();
       cost.weight_bytes += BytesOf(v.dtype, elements);
       cost.row_flops += ShareOf(rows, 2 * elements);
     }
@@ -122,7 +127,8 @@ Cost CostOf(const Graph& g, const Node& node, Step* step, int64_t rows_max) {
   if (IsExchange(node.op)) {
     if (node.op == Op::kAllReduce || node.op == Op::kReduceScatter) {
       const Node& maker = MakerOfRoots(g, node.in[0]);
-      for (int r = 0; r < ranks; ++r) step->partials = std::max(step->partials, RootsOf(g, maker, r));
+      for (int r = 0; r < ranks; ++r)
+        step->partials = std::max(step->partials, RootsOf(g, maker, r));
     }
     // Of uneven rows the average, rounded up; WireBytes() is exact.
     cost.row_wire_bytes = (DirectWireBytes(g, node, rows_max) + rows_max - 1) / rows_max;
@@ -142,7 +148,8 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
   plan.shared_memory = options.shared_memory;
   plan.schedule = options.schedule;
   plan.schedule_note = options.schedule_note;
-  graph::PassContext context{placed.mesh.ranks(), bucket.rows_max, options.switches, options.shared_memory};
+  graph::PassContext context{placed.mesh.ranks(), bucket.rows_max, options.switches,
+                             options.shared_memory};
   WEFT_ASSIGN_OR_RETURN(graph::PassRun run, RunPasses(placed, context, options.eager));
   plan.graph = std::move(run.graph);
   plan.passes = std::move(run.reports);
@@ -166,7 +173,8 @@ Result<Plan> Compile(const Graph& placed, const Bucket& bucket, const Target& ta
     if (choice.row_wire_bytes >= 0) step.cost.row_wire_bytes = choice.row_wire_bytes;
     plan.steps.push_back(std::move(step));
   }
-  const int overtook = ChainSteps(plan, options.eager ? 0 : target.each_rows_max(), !options.eager && options.interleave);
+  const int overtook = ChainSteps(plan, options.eager ? 0 : target.each_rows_max(),
+                                  !options.eager && options.interleave);
   // V1 and V8 say whether a new order may be.
   if (overtook > 0) WEFT_RETURN_IF_ERROR(graph::Verify(plan.graph).In("interleave_lanes"));
   if (!options.eager && options.post_exchanges) PostExchanges(plan);

@@ -42,13 +42,14 @@ struct StepInputs {
   bool hash_logits = false;           // fill StepOutputs::logits_hash
 };
 
-// A step of the draft head over hidden rows that the last call left behind; its own take their place, so that
-// the next one can go on from them. Keys and values go to the draft head's own layer of the cache.
+// A step of the draft head over hidden rows that the last call left behind; its own take their
+// place, so that the next one can go on from them. Keys and values go to the draft head's own layer
+// of the cache.
 struct DraftInputs {
   bool first = false;             // the last call was Run(): the rows are the body's
   std::span<const int32_t> rows;  // [D] which of those rows, ascending
-  // Of the D rows; `ids` are those of the token behind each. Recurrent states are not touched. Greedy or sampled
-  // as any step; `hash_logits` is not looked at.
+  // Of the D rows; `ids` are those of the token behind each. Recurrent states are not touched.
+  // Greedy or sampled as any step; `hash_logits` is not looked at.
   StepInputs step;
 };
 
@@ -70,8 +71,8 @@ struct ExecutorLimits {
   int32_t page_tokens = 0;    // --block-size
   int32_t pages = 0;          // page ids 1 .. pages - 1 may be granted; 0 is the zero page
   int32_t top_logprobs_max = 20;
-  // Slots of recurrent states, of which segments name 1 .. seqs_max and others keep those of prefixes; 0: the
-  // model has none.
+  // Slots of recurrent states, of which segments name 1 .. seqs_max and others keep those of
+  // prefixes; 0: the model has none.
   int32_t states = 0;
   int32_t draft_tokens = 0;  // rows of a segment that a later step may take back
   bool draft_head = false;   // there is one to Draft() with
@@ -87,11 +88,12 @@ struct FabricCounts {
   std::vector<Kind> kinds;
 };
 
-// What steps of these row counts do where ranks exchange, and why they do not do what was asked for.
+// What steps of these row counts do where ranks exchange, and why they do not do what was asked
+// for.
 struct SchedulePart {
   int32_t rows_min = 1, rows_max = 1;
-  std::string schedule;  // "plain", "fc1"
-  std::string note;      // "" if it is what was asked for
+  std::string schedule;                               // "plain", "fc1"
+  std::string note;                                   // "" if it is what was asked for
   std::vector<std::pair<std::string, int>> rewrites;  // of passes that were switched on by name
   friend bool operator==(const SchedulePart&, const SchedulePart&) = default;
 };
@@ -108,7 +110,9 @@ class Executor {
   // when a rank did not arrive (the executor is then unusable), kInternal otherwise.
   virtual Status Run(const StepInputs& inputs, StepOutputs* outputs) = 0;
   // Runs one step of the draft head. Errors: as Run(); kUnsupported without one.
-  virtual Status Draft(const DraftInputs&, StepOutputs*) { return Status::Unsupported("there is no draft head"); }
+  virtual Status Draft(const DraftInputs&, StepOutputs*) {
+    return Status::Unsupported("there is no draft head");
+  }
   virtual FabricCounts fabric_counts() const { return {}; }
   // By row count, ascending; steps that do alike are one part.
   virtual std::vector<SchedulePart> schedules() const { return {}; }

@@ -66,13 +66,24 @@ uint64_t FingerprintOf(const Plan& plan) {
   f.Number(kNumericsVersion);
   f.Number(plan.bucket.kind).Number(plan.bucket.rows_min).Number(plan.bucket.rows_max);
   f.Number(plan.bucket.mode).Number(plan.bucket.hash_logits);
-  f.Text(plan.target).Number(plan.costs_hash).Number(plan.workers_per_rank).Number(plan.shared_memory).Text(plan.schedule).Text(plan.schedule_note);
+  f.Text(plan.target)
+      .Number(plan.costs_hash)
+      .Number(plan.workers_per_rank)
+      .Number(plan.shared_memory)
+      .Text(plan.schedule)
+      .Text(plan.schedule_note);
   Add(f, plan.graph);
   f.Each(plan.passes, [&](const graph::PassReport& r) {
     f.Text(r.name).Number(r.rewrites).Text(r.refusal).Number(r.asked);
   });
   f.Each(plan.steps, [&](const Step& s) {
-    f.Number(s.node).Number(s.lane).Number(s.split).Number(s.heads_of).Number(s.wait).Number(s.posted_behind).Number(s.fetches);
+    f.Number(s.node)
+        .Number(s.lane)
+        .Number(s.split)
+        .Number(s.heads_of)
+        .Number(s.wait)
+        .Number(s.posted_behind)
+        .Number(s.fetches);
     f.Number(s.partials).Number(s.phases).Text(s.impl);
     f.Each(s.refused, [&](const Refused& r) { f.Text(r.impl).Text(r.reason); });
     f.Number(s.cost.weight_bytes).Number(s.cost.row_bytes).Number(s.cost.row_flops);

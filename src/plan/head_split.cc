@@ -11,12 +11,15 @@ using graph::ValueId;
 
 namespace {
 
-// What an attention and a gated delta rule have in common: heads that keys belong to, and heads that read them.
+// What an attention and a gated delta rule have in common: heads that keys belong to, and heads
+// that read them.
 struct Heads {
   ValueId kv, q;
   int64_t kv_dim, q_dim, group;
 
-  int64_t kv_count(const Graph& g, int rank) const { return LocalWidth(g, g.value(kv), rank) / kv_dim; }
+  int64_t kv_count(const Graph& g, int rank) const {
+    return LocalWidth(g, g.value(kv), rank) / kv_dim;
+  }
 };
 
 Heads HeadsOf(const Graph& g, const Node& node) {
@@ -26,7 +29,8 @@ Heads HeadsOf(const Graph& g, const Node& node) {
   }
   const int64_t key_dim = node.Int("key_dim"), value_dim = node.Int("value_dim");
   const auto count = [&](ValueId id, int64_t dim) { return g.value(id).dims[1].n / dim; };
-  return {node.in[2], node.in[3], key_dim, value_dim, count(node.in[3], value_dim) / count(node.in[2], key_dim)};
+  return {node.in[2], node.in[3], key_dim, value_dim,
+          count(node.in[3], value_dim) / count(node.in[2], key_dim)};
 }
 
 bool Divides(const Plan& plan, const Heads& heads) {
@@ -39,7 +43,12 @@ bool Divides(const Plan& plan, const Heads& heads) {
 // Steps of one attention or recurrence that are shared out by its heads.
 class Splitter {
  public:
-  Splitter(Plan& plan, const graph::Uses& uses, int of) : plan_(plan), g_(plan.graph), uses_(uses), of_(of), node_(g_.nodes[static_cast<size_t>(of)]) {}
+  Splitter(Plan& plan, const graph::Uses& uses, int of)
+      : plan_(plan),
+        g_(plan.graph),
+        uses_(uses),
+        of_(of),
+        node_(g_.nodes[static_cast<size_t>(of)]) {}
 
   void Attention() {
     if (plan_.bucket.rows_max == 1 || Divides(plan_, HeadsOf(g_, node_))) Take(of_);
@@ -56,11 +65,15 @@ class Splitter {
     Take(of_);
     for (size_t i = 1; i <= 3; ++i) {
       const int maker = uses_.ProducerOf(node_.in[i]);
-      if (maker >= 0 && g_.nodes[static_cast<size_t>(maker)].op == Op::kCausalConv && uses_.ReadersOf(node_.in[i]).size() == 1) Take(maker);
+      if (maker >= 0 && g_.nodes[static_cast<size_t>(maker)].op == Op::kCausalConv &&
+          uses_.ReadersOf(node_.in[i]).size() == 1)
+        Take(maker);
     }
     for (const int reader : uses_.ReadersOf(node_.out[0])) {
       const Node& norm = g_.nodes[static_cast<size_t>(reader)];
-      if (norm.op == Op::kGatedRmsNorm && norm.in[0] == node_.out[0] && norm.Int("width") == node_.Int("value_dim")) Take(reader);
+      if (norm.op == Op::kGatedRmsNorm && norm.in[0] == node_.out[0] &&
+          norm.Int("width") == node_.Int("value_dim"))
+        Take(reader);
     }
   }
 
@@ -74,7 +87,8 @@ class Splitter {
     const int64_t head_dim = node_.Int("head_dim");
     for (int maker = uses_.ProducerOf(id); maker >= 0; maker = uses_.ProducerOf(id)) {
       const Node& node = g_.nodes[static_cast<size_t>(maker)];
-      const bool by_head = (node.op == Op::kRope && node.Int("head_dim") == head_dim) || (node.op == Op::kRmsNorm && node.Int("width") == head_dim);
+      const bool by_head = (node.op == Op::kRope && node.Int("head_dim") == head_dim) ||
+                           (node.op == Op::kRmsNorm && node.Int("width") == head_dim);
       if (!by_head || uses_.ReadersOf(id).size() != 1) return;
       Take(maker);
       id = node.in[0];
@@ -121,7 +135,8 @@ WorkerHeads HeadsOf(const Plan& plan, const Step& step, int rank, int worker) {
 
 bool HoldsQueries(const Plan& plan, const Step& step, ValueId value) {
   const Graph& g = plan.graph;
-  return g.value(value).dims[1].table == g.value(HeadsOf(g, g.nodes[static_cast<size_t>(step.heads_of)]).q).dims[1].table;
+  return g.value(value).dims[1].table ==
+         g.value(HeadsOf(g, g.nodes[static_cast<size_t>(step.heads_of)]).q).dims[1].table;
 }
 
 int64_t HeadDimOf(const Plan& plan, const Step& step, ValueId value) {

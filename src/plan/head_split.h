@@ -1,4 +1,5 @@
-// Which heads a worker takes where a rank's attention is shared out by kv head, or its recurrence by key head.
+// Which heads a worker takes where a rank's attention is shared out by kv head, or its recurrence
+// by key head.
 #pragma once
 
 #include "plan/plan.h"
@@ -10,9 +11,9 @@ namespace weft::plan {
 // read them, in all of these steps, so none of them waits for another. Law: heads do not meet
 // before o_proj. Attention itself is left out where it would be shared out less evenly than by its
 // units of (sequence, kv head): more than one row, and kv heads that the workers do not divide.
-// A gated delta rule likewise, with the convolutions before it and the norm behind it: its key heads
-// in place of kv heads, its value heads in place of query heads. All of it is left out where the
-// workers do not divide the key heads, and where value heads read keys in turn (`tiled`).
+// A gated delta rule likewise, with the convolutions before it and the norm behind it: its key
+// heads in place of kv heads, its value heads in place of query heads. All of it is left out where
+// the workers do not divide the key heads, and where value heads read keys in turn (`tiled`).
 void SplitByHeads(Plan& plan, int32_t rows_max);
 
 // Heads of one worker on one rank, counted on that rank.

@@ -14,7 +14,14 @@ namespace {
 class Weaver {
  public:
   Weaver(const Plan& plan, const Weave& weave)
-      : g_(plan.graph), weave_(weave), workers_(plan.workers_per_rank), shared_memory_(plan.shared_memory), made_at_(g_.values.size()), missing_(g_.nodes.size()), unshared_(g_.values.size()), unmet_(g_.values.size()) {
+      : g_(plan.graph),
+        weave_(weave),
+        workers_(plan.workers_per_rank),
+        shared_memory_(plan.shared_memory),
+        made_at_(g_.values.size()),
+        missing_(g_.nodes.size()),
+        unshared_(g_.values.size()),
+        unmet_(g_.values.size()) {
     const graph::Uses uses(g_);
     readers_.resize(g_.nodes.size());
     for (size_t n = 0; n < g_.nodes.size(); ++n) {
@@ -59,17 +66,22 @@ class Weaver {
   Wait WaitOf(int n) const {
     const Node& node = g_.nodes[static_cast<size_t>(n)];
     const auto any = [&](const std::vector<bool>& of) {
-      return std::any_of(node.in.begin(), node.in.end(), [&](ValueId id) { return of[static_cast<size_t>(id)]; });
+      return std::any_of(node.in.begin(), node.in.end(),
+                         [&](ValueId id) { return of[static_cast<size_t>(id)]; });
     };
     // Of an exchange peers hold the first operand; others are the rank's own.
     const bool exchange = weave_.exchange[static_cast<size_t>(n)];
-    if ((exchange && (unmet_[static_cast<size_t>(node.in[0])] || !shared_memory_)) || MeetsInside(node)) return Wait::kGroup;
+    if ((exchange && (unmet_[static_cast<size_t>(node.in[0])] || !shared_memory_)) ||
+        MeetsInside(node))
+      return Wait::kGroup;
     return any(unshared_) ? Wait::kRank : Wait::kNone;
   }
 
   // A transfer that could have been under way for longest is waited for first.
   int SinceOf(int n) const {
-    return shared_memory_ || WaitOf(n) != Wait::kGroup ? 0 : made_at_[static_cast<size_t>(g_.nodes[static_cast<size_t>(n)].in[0])];
+    return shared_memory_ || WaitOf(n) != Wait::kGroup
+               ? 0
+               : made_at_[static_cast<size_t>(g_.nodes[static_cast<size_t>(n)].in[0])];
   }
 
   void Run(int n) {
@@ -92,7 +104,8 @@ class Weaver {
   std::vector<int> made_at_;               // by value: how many had run when it was made
   std::vector<int> missing_;               // by node: operands that nobody has made yet
   std::vector<std::vector<int>> readers_;  // by node
-  std::vector<bool> unshared_, unmet_;     // by value: made since the last wait of the rank, of all ranks
+  std::vector<bool> unshared_,
+      unmet_;  // by value: made since the last wait of the rank, of all ranks
 };
 
 }  // namespace

@@ -20,10 +20,12 @@ int64_t RowCapacity(const graph::Graph& g, graph::ValueId value, int64_t rows_ma
   return LocalRows(g, g.value(value), 0).Capacity(rows_max);
 }
 
-graph::ValueId GroupingOfRoutes(const graph::Graph& g, const graph::Uses& uses, graph::ValueId rows) {
+graph::ValueId GroupingOfRoutes(const graph::Graph& g, const graph::Uses& uses,
+                                graph::ValueId rows) {
   while (!IsGrouping(g.value(rows))) {
     const graph::Node& maker = g.nodes[static_cast<size_t>(uses.ProducerOf(rows))];
-    const bool routed = maker.op == graph::Op::kDispatch || maker.op == graph::Op::kDispatchRows || maker.op == graph::Op::kExpertMatmul;
+    const bool routed = maker.op == graph::Op::kDispatch || maker.op == graph::Op::kDispatchRows ||
+                        maker.op == graph::Op::kExpertMatmul;
     rows = maker.in[routed ? 1 : 0];
   }
   return rows;
@@ -37,7 +39,8 @@ graph::ElementRange ExpertsOf(const graph::Graph& g, const graph::Value& groupin
 
 GroupingLayout GroupingOf(const graph::Graph& g, const graph::Value& grouping, int64_t rows_max) {
   int64_t experts = 0;
-  for (int r = 0; r < g.mesh.ranks(); ++r) experts = std::max(experts, ExpertsOf(g, grouping, r).size());
+  for (int r = 0; r < g.mesh.ranks(); ++r)
+    experts = std::max(experts, ExpertsOf(g, grouping, r).size());
   const int64_t routes = rows_max * grouping.dims[0].n;
   return {0, experts + 1, experts + 1 + routes, experts + 1 + 2 * routes};
 }

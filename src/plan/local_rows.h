@@ -1,5 +1,5 @@
-// Which of the live rows a value has on a rank: all of them, or the chunks that its placement gives the
-// rank. A step's live count is known only when it runs, so the split is a function of it.
+// Which of the live rows a value has on a rank: all of them, or the chunks that its placement gives
+// the rank. A step's live count is known only when it runs, so the split is a function of it.
 // Thread: plain values, immutable; nothing is allocated after construction.
 #pragma once
 
@@ -26,7 +26,8 @@ class LocalRows {
   // Ranges of live rows that stand one after the other on the rank, ascending; some may be empty.
   int pieces() const { return static_cast<int>(mine_.size()); }
   RowRange piece(int i, int64_t rows) const {
-    return {graph::ChunkBegin(rows, mine_[i], chunks_), graph::ChunkBegin(rows, mine_[i] + 1, chunks_)};
+    return {graph::ChunkBegin(rows, mine_[i], chunks_),
+            graph::ChunkBegin(rows, mine_[i] + 1, chunks_)};
   }
   int64_t Count(int64_t rows) const {
     int64_t count = 0;
@@ -43,8 +44,8 @@ class LocalRows {
   }
   // The part of a value's rows that one rank has; of routes on average.
   int chunks() const { return chunks_; }
-  // Rows of every live token: 1, or the routes of one. Which rank has how many routes is known only when
-  // they are grouped, so pieces and counts are of other values.
+  // Rows of every live token: 1, or the routes of one. Which rank has how many routes is known only
+  // when they are grouped, so pieces and counts are of other values.
   int64_t per_token() const { return per_token_; }
   bool routes() const { return routes_; }
 
@@ -57,19 +58,22 @@ class LocalRows {
 
 int64_t RowCapacity(const graph::Graph& graph, graph::ValueId value, int64_t rows_max);
 
-// A grouping of routes in memory, three arrays of int32 in this order: where each of the rank's experts
-// begins [most experts of a rank + 1], the token of each route and the place of each token's routes
-// [tokens * per token] each.
+// A grouping of routes in memory, three arrays of int32 in this order: where each of the rank's
+// experts begins [most experts of a rank + 1], the token of each route and the place of each
+// token's routes [tokens * per token] each.
 struct GroupingLayout {
   int64_t begin = 0, token = 0, place = 0;  // offsets in elements
   int64_t elements = 0;
 };
-GroupingLayout GroupingOf(const graph::Graph& graph, const graph::Value& grouping, int64_t rows_max);
-inline int64_t GroupingBytes(const graph::Graph& graph, const graph::Value& grouping, int64_t rows_max) {
+GroupingLayout GroupingOf(const graph::Graph& graph, const graph::Value& grouping,
+                          int64_t rows_max);
+inline int64_t GroupingBytes(const graph::Graph& graph, const graph::Value& grouping,
+                             int64_t rows_max) {
   return GroupingOf(graph, grouping, rows_max).elements * 4;
 }
 // The grouping that a value with a row for every route follows. A walk back from it.
-graph::ValueId GroupingOfRoutes(const graph::Graph& graph, const graph::Uses& uses, graph::ValueId rows);
+graph::ValueId GroupingOfRoutes(const graph::Graph& graph, const graph::Uses& uses,
+                                graph::ValueId rows);
 // The experts of a grouping that the rank owns.
 graph::ElementRange ExpertsOf(const graph::Graph& graph, const graph::Value& grouping, int rank);
 

@@ -64,8 +64,10 @@ struct Step {
   int heads_of = -1;  // of kHeads: the attention or recurrence whose heads are shared out
   int partials = 0;   // of an exchange that reduces: roots of the rank that has most
   int phases = 1;     // of an exchange: ranks meet before each
-  int posted_behind = -1;  // of a wait of the group: the step behind which it is posted; -1: where it waits
-  int fetches = -1;  // the matmul whose first weights are brought nearer while this step waits; -1: none
+  int posted_behind =
+      -1;  // of a wait of the group: the step behind which it is posted; -1: where it waits
+  int fetches =
+      -1;  // the matmul whose first weights are brought nearer while this step waits; -1: none
   std::string impl;
   std::vector<Refused> refused;
   Cost cost;
@@ -91,10 +93,11 @@ struct Plan {
   int waits(Wait kind) const;
 };
 
-// Between its product and what it finishes, a fused step waits until all workers of all ranks are past every
-// step before it.
+// Between its product and what it finishes, a fused step waits until all workers of all ranks are
+// past every step before it.
 bool MeetsInside(const graph::Node& node);
-// What a fused step makes and its peers read before it ends: roots, and sums of an exchange of several phases.
+// What a fused step makes and its peers read before it ends: roots, and sums of an exchange of
+// several phases.
 bool PeersReadInside(const Step& step, const graph::Node& node, graph::ValueId id);
 
 // The width of a value on a rank: how many elements of a row it has there.
@@ -108,15 +111,15 @@ KLeaves LeavesOf(const graph::Graph& graph, graph::ValueId weight, int rank);
 // The leaves over which an expert's own product sums, whoever owns it.
 KLeaves ExpertLeavesOf(const graph::Graph& graph, graph::ValueId weight);
 
-// Of a product or a combine of experts: the rank's leaves of what it sums over, and how many roots of maximal
-// subtrees it hands on of each sum: 1 where it is whole, 0 if it owns no leaf.
+// Of a product or a combine of experts: the rank's leaves of what it sums over, and how many roots
+// of maximal subtrees it hands on of each sum: 1 where it is whole, 0 if it owns no leaf.
 KLeaves LeavesOf(const graph::Graph& graph, const graph::Node& maker, int rank);
 int RootsOf(const graph::Graph& graph, const graph::Node& maker, int rank);
 
 struct CompileOptions {
-  bool eager = false;  // no pass, no chaining, steps in the order of the model
-  bool interleave = true;      // --opt interleave_lanes
-  bool post_exchanges = true;  // --opt post_exchanges
+  bool eager = false;             // no pass, no chaining, steps in the order of the model
+  bool interleave = true;         // --opt interleave_lanes
+  bool post_exchanges = true;     // --opt post_exchanges
   bool prefetch_weights = false;  // --opt prefetch_weights
   std::map<std::string, graph::Switch, std::less<>> switches;
   std::string schedule = "plain", schedule_note;  // for the plan's text

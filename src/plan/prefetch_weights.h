@@ -1,5 +1,5 @@
-// Which wait brings which weights nearer. A worker that waits for others reads nothing, while what it does next is to
-// read weights that it knows already.
+// Which wait brings which weights nearer. A worker that waits for others reads nothing, while what
+// it does next is to read weights that it knows already.
 #pragma once
 
 #include "plan/plan.h"
@@ -9,8 +9,9 @@ namespace weft::plan {
 // Rows up to which a step is bound by the weights that it reads.
 inline constexpr int32_t kPrefetchRowsMax = 16;
 
-// Sets Step::fetches of the first step and of each that waits: the next product of weights, if no experts lie
-// between, of which it is known too late whose weights they read. After ChainSteps and PostExchanges.
+// Sets Step::fetches of the first step and of each that waits: the next product of weights, if no
+// experts lie between, of which it is known too late whose weights they read. After ChainSteps and
+// PostExchanges.
 void PrefetchWeights(Plan& plan);
 
 }  // namespace weft::plan

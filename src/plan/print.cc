@@ -68,7 +68,8 @@ std::string WaitsText(const Step& step, const graph::Node& node) {
   if (out.empty()) out = "-";
   if (step.partials > 0) out += fmt::format(" partials={}", step.partials);
   if (step.cost.row_wire_bytes > 0)
-    out += (IsUpperBound(node) ? " wire up to " : " wire ") + Amount(step.cost.row_wire_bytes, "B") + "/row";
+    out += (IsUpperBound(node) ? " wire up to " : " wire ") +
+           Amount(step.cost.row_wire_bytes, "B") + "/row";
   return out;
 }
 
@@ -130,14 +131,16 @@ std::string Print(const Plan& plan) {
       passes += fmt::format("{}{}:{}", passes.empty() ? "" : ",", r.name, r.rewrites);
     }
   }
-  std::string out = fmt::format("plan {}  {}  mesh {}  schedule {}  target {}  workers {}  passes {}\n",
-                                plan.graph.model, ToString(plan.bucket), mesh, plan.schedule, plan.target,
-                                plan.workers_per_rank, passes.empty() ? "-" : passes);
+  std::string out =
+      fmt::format("plan {}  {}  mesh {}  schedule {}  target {}  workers {}  passes {}\n",
+                  plan.graph.model, ToString(plan.bucket), mesh, plan.schedule, plan.target,
+                  plan.workers_per_rank, passes.empty() ? "-" : passes);
   std::vector<Row> rows(1);
   for (size_t c = 0; c < kColumns.size(); ++c) rows[0][c] = kColumns[c].title;
   for (size_t s = 0; s < plan.steps.size(); ++s) rows.push_back(RowOf(plan, s));
   out += Table(rows) + RefusalsText(plan);
-  if (!plan.schedule_note.empty()) out += fmt::format("schedule {}: {}\n", plan.schedule, plan.schedule_note);
+  if (!plan.schedule_note.empty())
+    out += fmt::format("schedule {}: {}\n", plan.schedule, plan.schedule_note);
   for (const graph::PassReport& r : plan.passes) {
     if (r.rewrites == 0) out += fmt::format("pass {}: applied 0 times: {}\n", r.name, r.refusal);
   }

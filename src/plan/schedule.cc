@@ -56,7 +56,8 @@ std::optional<Schedule> ScheduleNamed(std::string_view name) {
 std::vector<int32_t> LadderCuts(const ScheduleConfig& config) {
   std::vector<int32_t> cuts;
   for (Schedule s : kSchedules) {
-    const bool part = config.schedule == Schedule::kFc1Fc2 && (s == Schedule::kFc1 || s == Schedule::kFc2);
+    const bool part =
+        config.schedule == Schedule::kFc1Fc2 && (s == Schedule::kFc1 || s == Schedule::kFc2);
     if (config.automatic) continue;  // it compares costs, and costs have no thresholds
     if (s == config.schedule || part) cuts.push_back(ThresholdOf(config, s).rows);
   }
@@ -83,8 +84,10 @@ Status CheckSchedule(const ScheduleConfig& config, int ranks) {
   if (!HasFc2(config.schedule) && !(config.automatic && config.otp != 1)) return Status::Ok();
   if (config.otp < 1 || config.otp >= ranks || ranks % config.otp != 0) {
     return Status::Invalid(
-        "flashcomm2_parallel_size {} must be a divisor of --tensor-parallel-size {} and less than it "
-        "(attention's output weight is cut over that many ranks; all of them is plain tensor parallelism)",
+        "flashcomm2_parallel_size {} must be a divisor of --tensor-parallel-size {} and less than "
+        "it "
+        "(attention's output weight is cut over that many ranks; all of them is plain tensor "
+        "parallelism)",
         config.otp, ranks);
   }
   return Status::Ok();
@@ -113,7 +116,8 @@ BucketSchedule RowOf(Schedule schedule, int ranks, int otp) {
 std::vector<BucketSchedule> CandidatesFor(int ranks) {
   std::vector<BucketSchedule> out{RowOf(Schedule::kPlain, ranks, 1)};
   if (ranks == 1) return out;
-  for (Schedule s : {Schedule::kSp, Schedule::kFc1, Schedule::kGather}) out.push_back(RowOf(s, ranks, 1));
+  for (Schedule s : {Schedule::kSp, Schedule::kFc1, Schedule::kGather})
+    out.push_back(RowOf(s, ranks, 1));
   for (int otp = 1; otp < ranks; ++otp) {
     if (ranks % otp != 0) continue;
     for (Schedule s : {Schedule::kFc2, Schedule::kFc1Fc2}) out.push_back(RowOf(s, ranks, otp));
@@ -142,7 +146,8 @@ BucketSchedule ScheduleFor(const ScheduleConfig& config, int ranks, const Bucket
   if (wanted != config.schedule) {
     const Schedule left = wanted == Schedule::kFc1 ? Schedule::kFc2 : Schedule::kFc1;
     const Threshold least = ThresholdOf(config, left);
-    out.reason = fmt::format("without {}: rows {} < {} ({})", NameOf(left), bucket.rows_max, least.rows, least.flag);
+    out.reason = fmt::format("without {}: rows {} < {} ({})", NameOf(left), bucket.rows_max,
+                             least.rows, least.flag);
   }
   BucketSchedule row = RowOf(wanted, ranks, config.otp);
   if (HasFc2(wanted) && config.shard_o_proj) row.switches["shard_layers"] = Switch::kOn;

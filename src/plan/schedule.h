@@ -1,5 +1,6 @@
-// Communication schedules: which rewrites the plan of a bucket gets, and on which mesh. A schedule is
-// no mode of the engine: it is a row of the table in docs/architecture.md, a name for a few switches.
+// Communication schedules: which rewrites the plan of a bucket gets, and on which mesh. A schedule
+// is no mode of the engine: it is a row of the table in docs/architecture.md, a name for a few
+// switches.
 //
 //   plain     all-reduce on both row-parallel outputs
 //   sp        reduce-scatter, residual and norms on the rank's token rows, gather right after the norm
@@ -32,10 +33,11 @@ std::optional<Schedule> ScheduleNamed(std::string_view name);
 // What the deployment asked for.
 struct ScheduleConfig {
   Schedule schedule = Schedule::kPlain;
-  bool automatic = false;   // the cheapest of those that the laws allow, for each bucket
-  int otp = 1;              // flashcomm2_parallel_size: |otp|, a divisor of the ranks and below them
-  // A bucket gets the rewrite if all of its row counts reach the threshold; the ladder is cut there.
-  // Upstream's defaults for dense models: SP from 1000 rows on (>=), FlashComm1 above 1000 (>).
+  bool automatic = false;  // the cheapest of those that the laws allow, for each bucket
+  int otp = 1;             // flashcomm2_parallel_size: |otp|, a divisor of the ranks and below them
+  // A bucket gets the rewrite if all of its row counts reach the threshold; the ladder is cut
+  // there. Upstream's defaults for dense models: SP from 1000 rows on (>=), FlashComm1 above 1000
+  // (>).
   int32_t sp_min_tokens = 1000;
   int32_t fc1_min_tokens = 1001;
   int32_t fc2_min_tokens = 1;
@@ -51,9 +53,9 @@ std::string Describe(const ScheduleConfig& config);
 struct ScheduleThresholds {
   std::optional<int32_t> sp, fc1, fc2, gather;
 };
-// Upstream's defaults where nothing is named: a dense model takes SP from 1000 rows on and FlashComm1
-// above 1000, a model with experts takes both from its first row on (vllm-ascend 0.23). FlashComm2 and
-// gather have no threshold upstream.
+// Upstream's defaults where nothing is named: a dense model takes SP from 1000 rows on and
+// FlashComm1 above 1000, a model with experts takes both from its first row on (vllm-ascend 0.23).
+// FlashComm2 and gather have no threshold upstream.
 void SetThresholds(const ScheduleThresholds& named, bool experts, ScheduleConfig* config);
 
 // What one bucket gets.
@@ -64,14 +66,16 @@ struct BucketSchedule {
   std::map<std::string, graph::Switch, std::less<>> switches;  // of the schedule's passes
 };
 
-// What `auto` compares for a bucket: every schedule at every divisor, whatever the thresholds, plain first.
+// What `auto` compares for a bucket: every schedule at every divisor, whatever the thresholds,
+// plain first.
 std::vector<BucketSchedule> CandidatesFor(int ranks);
 
-// Row counts at which the ladder of bodies is cut so that no bucket lies on both sides of a threshold.
+// Row counts at which the ladder of bodies is cut so that no bucket lies on both sides of a
+// threshold.
 std::vector<int32_t> LadderCuts(const ScheduleConfig& config);
 
-// Errors: kInvalid naming value, bound and flag: an otp that does not divide the ranks or reaches them.
-// `automatic` looks at otp too, except at 1, which every number of ranks has.
+// Errors: kInvalid naming value, bound and flag: an otp that does not divide the ranks or reaches
+// them. `automatic` looks at otp too, except at 1, which every number of ranks has.
 Status CheckSchedule(const ScheduleConfig& config, int ranks);
 // REQUIRES: CheckSchedule(config, ranks) is ok.
 BucketSchedule ScheduleFor(const ScheduleConfig& config, int ranks, const Bucket& bucket);

@@ -38,8 +38,9 @@ inline bool IsDealtOut(int64_t layer, int64_t hidden_layers) {
   return layer >= 0 && layer < hidden_layers;
 }
 
-// How vllm-ascend moves rows to experts. Here there is one way for each placement (exchange_experts, or none to move),
-// whatever the number of rows: buffers hold all routes of a step, so none is beyond capacity and none is dropped.
+// How vllm-ascend moves rows to experts. Here there is one way for each placement
+// (exchange_experts, or none to move), whatever the number of rows: buffers hold all routes of a
+// step, so none is beyond capacity and none is dropped.
 enum class MoeComm : uint8_t { kNone, kAllGather, kMc2, kAllToAll, kFusedMc2 };
 enum class Soc : uint8_t { k310P, kA2, kA3, kA5 };
 
@@ -53,7 +54,9 @@ struct MoeCapacity {
 };
 // Rows of all ranks up to which MC2 is taken: 512 a rank at most.
 inline int64_t Mc2Capacity(const MoeCapacity& c) {
-  const int64_t base = c.prefill_mc2 ? c.batched_tokens_max : c.capture_max > 0 ? c.capture_max : c.seqs_max * (1 + c.draft_tokens);
+  const int64_t base = c.prefill_mc2       ? c.batched_tokens_max
+                       : c.capture_max > 0 ? c.capture_max
+                                           : c.seqs_max * (1 + c.draft_tokens);
   return std::min<int64_t>((base + c.ranks - 1) / c.ranks, 512) * c.ranks;
 }
 
@@ -73,7 +76,8 @@ inline MoeComm MoeCommOf(const MoeCommAsk& a) {
   const bool fits = a.tokens <= a.capacity;
   switch (a.soc) {
     case Soc::kA2:
-      return a.experts / a.expert_ranks <= 24 && a.expert_ranks >= 16 && fits ? MoeComm::kMc2 : MoeComm::kAllGather;
+      return a.experts / a.expert_ranks <= 24 && a.expert_ranks >= 16 && fits ? MoeComm::kMc2
+                                                                              : MoeComm::kAllGather;
     case Soc::kA5:
       if (fits && a.world > 1) return MoeComm::kMc2;
       return a.world <= a.top_k ? MoeComm::kAllGather : MoeComm::kAllToAll;

@@ -26,18 +26,12 @@ class Checker {
     // The other laws speak of steps and values by their numbers.
     if (p_.steps.size() != g_.nodes.size() || p_.layouts.size() != g_.values.size()) return Order();
     switch (law) {
-      case Law::kWaits:
-        return Waits();
-      case Law::kMemory:
-        return Memory();
-      case Law::kRegions:
-        return Regions();
-      case Law::kPosts:
-        return Posts();
-      case Law::kFetches:
-        return Fetches();
-      default:
-        return Bounds();
+      case Law::kWaits: return Waits();
+      case Law::kMemory: return Memory();
+      case Law::kRegions: return Regions();
+      case Law::kPosts: return Posts();
+      case Law::kFetches: return Fetches();
+      default: return Bounds();
     }
   }
 
@@ -101,18 +95,21 @@ class Checker {
   bool WorksOnKeys(const Node& delta, const Node& node) const {
     if (delta.Has("tiled")) return false;
     const auto table = [&](ValueId id) { return g_.value(id).dims[1].table; };
-    const bool values = table(node.out[0]) == table(delta.in[3]), keys = table(node.out[0]) == table(delta.in[2]);
+    const bool values = table(node.out[0]) == table(delta.in[3]),
+               keys = table(node.out[0]) == table(delta.in[2]);
     if (node.op == Op::kGatedRmsNorm) return values && node.Int("width") == delta.Int("value_dim");
     return &node == &delta || (node.op == Op::kCausalConv && (values || keys));
   }
 
-  // A step after `maker` and up to `step` begins with a wait that reaches as far as `kind` and was posted behind
-  // `maker`, or one before `step` waits for everybody while it runs. At the end of a transfer a rank's workers meet.
+  // A step after `maker` and up to `step` begins with a wait that reaches as far as `kind` and was
+  // posted behind `maker`, or one before `step` waits for everybody while it runs. At the end of a
+  // transfer a rank's workers meet.
   bool WaitsBetween(size_t maker, size_t step, Wait kind) const {
     for (size_t s = maker + 1; s <= step; ++s) {
       if (s < step && MeetsInside(g_.nodes[s])) return true;
       const int posted = p_.steps[s].posted_behind;
-      const bool covers = posted < 0 || static_cast<size_t>(posted) >= maker || (kind == Wait::kRank && !p_.shared_memory);
+      const bool covers = posted < 0 || static_cast<size_t>(posted) >= maker ||
+                          (kind == Wait::kRank && !p_.shared_memory);
       if ((p_.steps[s].wait == Wait::kGroup && covers) ||
           (p_.steps[s].wait == Wait::kRank && kind == Wait::kRank)) {
         return true;
@@ -125,15 +122,18 @@ class Checker {
     for (size_t s = 0; s < p_.steps.size(); ++s) {
       const int posted = p_.steps[s].posted_behind;
       if (posted < 0) continue;
-      if (p_.steps[s].wait != Wait::kGroup || MeetsInside(g_.nodes[s]) || posted + 1 >= static_cast<int>(s)) {
+      if (p_.steps[s].wait != Wait::kGroup || MeetsInside(g_.nodes[s]) ||
+          posted + 1 >= static_cast<int>(s)) {
         return Broken("P6", s, g_.nodes[s].in[0], "nothing of it is under way before it waits");
       }
       for (size_t between = static_cast<size_t>(posted) + 1; between < s; ++between) {
         if (p_.steps[between].wait == Wait::kGroup || GroupSizeOf(g_, g_.nodes[between]) > 1) {
-          return Broken("P6", s, g_.nodes[s].in[0], fmt::format("it is under way while step {} meets peers", between));
+          return Broken("P6", s, g_.nodes[s].in[0],
+                        fmt::format("it is under way while step {} meets peers", between));
         }
       }
-      if (GroupSizeOf(g_, g_.nodes[s]) <= 1) return Broken("P6", s, g_.nodes[s].in[0], "it is no exchange");
+      if (GroupSizeOf(g_, g_.nodes[s]) <= 1)
+        return Broken("P6", s, g_.nodes[s].in[0], "it is no exchange");
     }
     return Status::Ok();
   }
@@ -142,8 +142,10 @@ class Checker {
     for (size_t s = 0; s < p_.steps.size(); ++s) {
       const int of = p_.steps[s].fetches;
       if (of < 0) continue;
-      if (of < static_cast<int>(s) || of >= static_cast<int>(p_.steps.size()) || g_.nodes[static_cast<size_t>(of)].op != Op::kMatmul) {
-        return Broken("P7", s, g_.nodes[s].out[0], fmt::format("step {} is no product of weights that is still to come", of));
+      if (of < static_cast<int>(s) || of >= static_cast<int>(p_.steps.size()) ||
+          g_.nodes[static_cast<size_t>(of)].op != Op::kMatmul) {
+        return Broken("P7", s, g_.nodes[s].out[0],
+                      fmt::format("step {} is no product of weights that is still to come", of));
       }
     }
     return Status::Ok();
@@ -233,7 +235,8 @@ class Checker {
     const int maker = uses_.ProducerOf(id);
     if (maker < 0) return false;
     const Step& step = p_.steps[maker];
-    return (Crosses(static_cast<size_t>(maker)) && step.phases > 1) || PeersReadInside(step, g_.nodes[maker], id);
+    return (Crosses(static_cast<size_t>(maker)) && step.phases > 1) ||
+           PeersReadInside(step, g_.nodes[maker], id);
   }
 
   // What is read at `step` may be read by somebody until the next wait that reaches him: peers if
@@ -257,13 +260,16 @@ class Checker {
     return last;
   }
 
-  static ValueId OperandInPlace(const Node& node) { return node.in[node.op == Op::kMatmulAllReduceNorm ? 2 : 0]; }
+  static ValueId OperandInPlace(const Node& node) {
+    return node.in[node.op == Op::kMatmulAllReduceNorm ? 2 : 0];
+  }
 
   // The step writes over its operand, element by element, when nobody else may be reading that.
   bool InPlace(size_t step, ValueId id) const {
     const Node& node = g_.nodes[step];
     const bool fused = node.op == Op::kMatmulAllReduceNorm;
-    if ((node.op != Op::kRope && node.op != Op::kAddRmsNorm && !fused) || node.out[0] != id) return false;
+    if ((node.op != Op::kRope && node.op != Op::kAddRmsNorm && !fused) || node.out[0] != id)
+      return false;
     const ValueId from = OperandInPlace(node);
     const Layout &l = p_.layouts[id], &was = p_.layouts[from];
     const int maker = uses_.ProducerOf(from);

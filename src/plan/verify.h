@@ -16,7 +16,7 @@ enum class Law : uint8_t {
   kPosts,    // P6 one exchange is under way at a time, and is waited for
   kFetches,  // P7 what a wait fetches is read by a product that is still to come
 };
-inline constexpr Law kLaws[] = {Law::kOrder, Law::kWaits, Law::kMemory, Law::kRegions,
+inline constexpr Law kLaws[] = {Law::kOrder,  Law::kWaits, Law::kMemory, Law::kRegions,
                                 Law::kBounds, Law::kPosts, Law::kFetches};
 
 // Errors: kInternal with the law's id, the step and the value.

@@ -32,13 +32,15 @@ int64_t Columns(const Graph& g, const Value& from, int peer, const Value& to, in
   return std::max<int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
 }
 
-// Each rank with experts takes every row of its peers at most, and a token goes to top_k ranks at most.
+// Each rank with experts takes every row of its peers at most, and a token goes to top_k ranks at
+// most.
 int64_t DispatchedBytesMax(const Graph& g, const Node& node, int64_t rows) {
   const Value &x = g.value(node.in[0]), &routes = g.value(node.in[1]);
   int64_t taken = 0;
   for (int rank = 0; rank < g.mesh.ranks(); ++rank) {
     if (ExpertsOf(g, routes, rank).size() == 0) continue;
-    for (int peer : GroupOf(g, node, rank)) taken += peer == rank ? 0 : LocalRows(g, x, peer).Count(rows);
+    for (int peer : GroupOf(g, node, rank))
+      taken += peer == rank ? 0 : LocalRows(g, x, peer).Count(rows);
   }
   return std::min(taken, rows * routes.dims[0].n) * BytesOfRow(x, x.dims[1].n);
 }
@@ -49,7 +51,8 @@ bool IsUpperBound(const Node& node) { return node.op == Op::kDispatchRows; }
 
 const Node& MakerOfRoots(const Graph& g, ValueId roots) {
   const int producer = g.ProducerOf(roots);
-  WEFT_CHECK(producer >= 0 && MakesRoots(g.nodes[producer], roots), "'{}' are no roots", g.value(roots).name);
+  WEFT_CHECK(producer >= 0 && MakesRoots(g.nodes[producer], roots), "'{}' are no roots",
+             g.value(roots).name);
   return g.nodes[producer];
 }
 
@@ -70,7 +73,8 @@ int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
       } else if (node.op == Op::kPairMax) {
         bytes += rows * BytesOfRow(x, 1);
       } else {
-        bytes += Overlap(mine, LocalRows(g, x, peer), rows) * BytesOfRow(x, Columns(g, x, peer, y, rank));
+        bytes += Overlap(mine, LocalRows(g, x, peer), rows) *
+                 BytesOfRow(x, Columns(g, x, peer, y, rank));
       }
     }
   }

@@ -9,16 +9,17 @@
 
 namespace weft::plan {
 
-// Bytes between ranks of a step that has `rows` live rows, all ranks together. Exact for what every rank
-// reads directly; of methods that move in several phases the plan's figure per row (an upper bound by at
-// most a byte a row); where the routes of a step decide, the most that it can be.
+// Bytes between ranks of a step that has `rows` live rows, all ranks together. Exact for what every
+// rank reads directly; of methods that move in several phases the plan's figure per row (an upper
+// bound by at most a byte a row); where the routes of a step decide, the most that it can be.
 int64_t WireBytes(const Plan& plan, const Step& step, int64_t rows);
 
-// The same for direct reads, of a node of any placed graph: 4 bytes a root and element where it reduces,
-// the value's own bytes where it moves.
+// The same for direct reads, of a node of any placed graph: 4 bytes a root and element where it
+// reduces, the value's own bytes where it moves.
 int64_t DirectWireBytes(const graph::Graph& graph, const graph::Node& node, int64_t rows);
 
-// Rows that are dispatched: what crosses is known when their routes are. Fabrics count what was read.
+// Rows that are dispatched: what crosses is known when their routes are. Fabrics count what was
+// read.
 bool IsUpperBound(const graph::Node& node);
 
 // The node that makes these roots. A walk over all nodes.

@@ -21,8 +21,8 @@ HttpResponse JsonResponse(const Json& json) {
 }
 
 std::optional<ApiError> BodyReader::ParseBody(const std::string& body, Json* json) const {
-  auto parsed = ParseJson(body, {.bytes_max = body_bytes_max_ + 1,
-                                 .depth_max = rules_.limits.json_depth_max});
+  auto parsed = ParseJson(
+      body, {.bytes_max = body_bytes_max_ + 1, .depth_max = rules_.limits.json_depth_max});
   if (!parsed.ok()) {
     return ApiError{
         .status = 400,
@@ -51,8 +51,7 @@ std::optional<ApiError> BodyReader::PlanChat(const Json& body, AnswerPlan* plan)
   if (auto error = CheckModel(chat.common.model)) return error;
   std::vector<int32_t> ids;
   if (auto error = builder_.FromChat(chat, &ids)) return error;
-  if (auto error =
-          builder_.FitAnswer(ids.size(), std::nullopt, clamp_max_tokens_, &chat.common)) {
+  if (auto error = builder_.FitAnswer(ids.size(), std::nullopt, clamp_max_tokens_, &chat.common)) {
     return error;
   }
   plan->format = &chat_format_;

@@ -84,15 +84,23 @@ std::string PrometheusText(const engine::MetricsSnapshot& m, const ServeCounts& 
                n(m.prefix_cache_queries));
   text.Counter("vllm:prefix_cache_hits_total", "Tokens found in the prefix cache.",
                n(m.prefix_cache_hits));
-  text.Counter("weft:state_checkpoints_total", "Recurrent states of prefixes that were kept.", n(m.state_checkpoints));
-  text.Counter("weft:state_checkpoint_hits_total", "Requests that began from a kept state.", n(m.state_checkpoint_hits));
+  text.Counter("weft:state_checkpoints_total", "Recurrent states of prefixes that were kept.",
+               n(m.state_checkpoints));
+  text.Counter("weft:state_checkpoint_hits_total", "Requests that began from a kept state.",
+               n(m.state_checkpoint_hits));
   if (m.spec_decode_tokens > 0) {
-    text.Counter("vllm:spec_decode_num_drafts_total", "Steps of requests in which drafts were verified.", n(m.spec_decode_drafts));
-    text.Counter("vllm:spec_decode_num_draft_tokens_total", "Drafts that were verified.", n(m.spec_decode_draft_tokens));
-    text.Counter("vllm:spec_decode_num_accepted_tokens_total", "Drafts that were accepted.", n(m.spec_decode_accepted_tokens));
-    text.Family("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Drafts that were accepted, by place among those of a step.", "counter");
+    text.Counter("vllm:spec_decode_num_drafts_total",
+                 "Steps of requests in which drafts were verified.", n(m.spec_decode_drafts));
+    text.Counter("vllm:spec_decode_num_draft_tokens_total", "Drafts that were verified.",
+                 n(m.spec_decode_draft_tokens));
+    text.Counter("vllm:spec_decode_num_accepted_tokens_total", "Drafts that were accepted.",
+                 n(m.spec_decode_accepted_tokens));
+    text.Family("vllm:spec_decode_num_accepted_tokens_per_pos_total",
+                "Drafts that were accepted, by place among those of a step.", "counter");
     for (int32_t j = 0; j < m.spec_decode_tokens; ++j) {
-      text.Sample("vllm:spec_decode_num_accepted_tokens_per_pos_total", fmt::format("position=\"{}\"", j), n(m.spec_decode_accepted_per_pos[static_cast<size_t>(j)]));
+      text.Sample("vllm:spec_decode_num_accepted_tokens_per_pos_total",
+                  fmt::format("position=\"{}\"", j),
+                  n(m.spec_decode_accepted_per_pos[static_cast<size_t>(j)]));
     }
   }
   text.Family("vllm:request_success_total", "Requests that ended, by how.", "counter");
@@ -129,14 +137,24 @@ std::string PrometheusText(const engine::MetricsSnapshot& m, const ServeCounts& 
                n(counts.disconnects));
   text.Gauge("weft:http_connections", "Open connections.", n(counts.connections));
   // Labels of these come from plans: row counts, and names of schedules and passes.
-  text.Family("weft:schedule_info", "What steps of these row counts do where ranks exchange, and why not as asked.", "gauge");
-  const auto rows = [](const plan::SchedulePart& p) { return fmt::format("rows=\"{}-{}\"", p.rows_min, p.rows_max); };
+  text.Family("weft:schedule_info",
+              "What steps of these row counts do where ranks exchange, and why not as asked.",
+              "gauge");
+  const auto rows = [](const plan::SchedulePart& p) {
+    return fmt::format("rows=\"{}-{}\"", p.rows_min, p.rows_max);
+  };
   for (const plan::SchedulePart& p : m.schedules) {
-    text.Sample("weft:schedule_info", fmt::format("{},schedule=\"{}\",reason=\"{}\"", rows(p), p.schedule, Text::Escape(p.note)), 1);
+    text.Sample(
+        "weft:schedule_info",
+        fmt::format("{},schedule=\"{}\",reason=\"{}\"", rows(p), p.schedule, Text::Escape(p.note)),
+        1);
   }
-  text.Family("weft:pass_rewrites", "Rewrites of passes that were switched on by name, in the plans of these row counts.", "gauge");
+  text.Family("weft:pass_rewrites",
+              "Rewrites of passes that were switched on by name, in the plans of these row counts.",
+              "gauge");
   for (const plan::SchedulePart& p : m.schedules) {
-    for (const auto& [pass, rewrites] : p.rewrites) text.Sample("weft:pass_rewrites", fmt::format("{},pass=\"{}\"", rows(p), pass), rewrites);
+    for (const auto& [pass, rewrites] : p.rewrites)
+      text.Sample("weft:pass_rewrites", fmt::format("{},pass=\"{}\"", rows(p), pass), rewrites);
   }
   return text.Take();
 }

@@ -90,9 +90,7 @@ void DecodeQ6K(const uint8_t* block, Parts& out) {
 void DecodeBlock(DType dtype, const uint8_t* block, Parts& out) {
   std::memset(out.mins, 0, sizeof(out.mins));
   switch (dtype) {
-    case DType::kQ4_0:
-      out.scales[0] = HalfAt(block);
-      return DecodeNibbles(block + 2, 0, 8, out.q);
+    case DType::kQ4_0: out.scales[0] = HalfAt(block); return DecodeNibbles(block + 2, 0, 8, out.q);
     case DType::kQ4_1:
       out.scales[0] = HalfAt(block);
       out.mins[0] = HalfAt(block + 2);
@@ -108,14 +106,10 @@ void DecodeBlock(DType dtype, const uint8_t* block, Parts& out) {
       out.scales[0] = HalfAt(block);
       std::memcpy(out.q, block + 2, 32);
       return;
-    case DType::kQ4_K:
-      return DecodeK45(block, nullptr, block + 16, out);
-    case DType::kQ5_K:
-      return DecodeK45(block, block + 16, block + 48, out);
-    case DType::kQ6_K:
-      return DecodeQ6K(block, out);
-    default:
-      WEFT_CHECK(false, "{} is no block format", NameOf(dtype));
+    case DType::kQ4_K: return DecodeK45(block, nullptr, block + 16, out);
+    case DType::kQ5_K: return DecodeK45(block, block + 16, block + 48, out);
+    case DType::kQ6_K: return DecodeQ6K(block, out);
+    default: WEFT_CHECK(false, "{} is no block format", NameOf(dtype));
   }
 }
 
@@ -137,8 +131,7 @@ void DequantiseRow(DType dtype, const void* blocks, int64_t elements, float* out
         out[i] = ToFloat(value);
       }
       return;
-    default:
-      break;
+    default: break;
   }
   const DTypeFacts& facts = FactsOf(dtype);
   WEFT_CHECK(elements % facts.block_elements == 0, "{} elements are no whole {} blocks", elements,

@@ -163,34 +163,22 @@ void QuantiseQ6K(const float* x, uint8_t* block) {
 
 void QuantiseBlock(DType dtype, const float* x, uint8_t* block) {
   switch (dtype) {
-    case DType::kF32:
-      std::memcpy(block, x, sizeof(float));
-      return;
-    case DType::kF16:
-      return PutHalf(block, ToF16(*x));
+    case DType::kF32: std::memcpy(block, x, sizeof(float)); return;
+    case DType::kF16: return PutHalf(block, ToF16(*x));
     case DType::kBF16: {
       const Bf16 value = ToBf16(*x);
       std::memcpy(block, &value.bits, sizeof(value.bits));
       return;
     }
-    case DType::kQ4_0:
-      return QuantiseSymmetric(x, 8, block);
-    case DType::kQ5_0:
-      return QuantiseSymmetric(x, 16, block);
-    case DType::kQ4_1:
-      return QuantiseWithMin(x, 15, block);
-    case DType::kQ5_1:
-      return QuantiseWithMin(x, 31, block);
-    case DType::kQ8_0:
-      return QuantiseQ8(x, block);
-    case DType::kQ4_K:
-      return QuantiseK45(x, 15, block);
-    case DType::kQ5_K:
-      return QuantiseK45(x, 31, block);
-    case DType::kQ6_K:
-      return QuantiseQ6K(x, block);
-    default:
-      WEFT_CHECK(false, "no quantiser for {}", NameOf(dtype));
+    case DType::kQ4_0: return QuantiseSymmetric(x, 8, block);
+    case DType::kQ5_0: return QuantiseSymmetric(x, 16, block);
+    case DType::kQ4_1: return QuantiseWithMin(x, 15, block);
+    case DType::kQ5_1: return QuantiseWithMin(x, 31, block);
+    case DType::kQ8_0: return QuantiseQ8(x, block);
+    case DType::kQ4_K: return QuantiseK45(x, 15, block);
+    case DType::kQ5_K: return QuantiseK45(x, 31, block);
+    case DType::kQ6_K: return QuantiseQ6K(x, block);
+    default: WEFT_CHECK(false, "no quantiser for {}", NameOf(dtype));
   }
 }
 

@@ -22,7 +22,7 @@ struct Segment {
   const int32_t* pages = nullptr;  // [page_count] page ids, in order of position
   int32_t state = 0;               // the slot; no two segments of a step share one
   int32_t replay = 0;              // 0 where position_begin is 0
-  int32_t logged = 0;              // <= rows: the last ones go to the slot's log, not into its state
+  int32_t logged = 0;  // <= rows: the last ones go to the slot's log, not into its state
 };
 
 // How one head row is turned into a token. Order of processing, as vLLM v1: allowed and banned ids,
@@ -37,7 +37,7 @@ struct SampleRow {
   float frequency_penalty = 0;   // over output
   uint64_t seed = 0;
   uint32_t choice = 0;
-  uint32_t position = 0;         // of the token that is drawn
+  uint32_t position = 0;  // of the token that is drawn
   // Ids seen: sorted, unique, with how often in the output (0: only in the prompt).
   const int32_t* seen_ids = nullptr;
   const int32_t* seen_counts = nullptr;
@@ -45,17 +45,18 @@ struct SampleRow {
   const int32_t* bias_ids = nullptr;  // logit_bias
   const float* bias = nullptr;
   int32_t biases = 0;
-  const int32_t* banned = nullptr;    // ids with logit -inf (min_tokens, bad words)
+  const int32_t* banned = nullptr;  // ids with logit -inf (min_tokens, bad words)
   int32_t banned_count = 0;
   const uint32_t* allowed = nullptr;  // bit set of V (grammar), or nullptr: all
   int32_t logprobs = -1;              // < 0: none; n: the n best besides the chosen one
-  int32_t target = -1;  // >= 0: draw nothing; id is this, with its logprob and rank (prompt_logprobs)
+  int32_t target =
+      -1;  // >= 0: draw nothing; id is this, with its logprob and rank (prompt_logprobs)
 };
 
 struct SampleOut {
   int32_t id = -1;
-  float logprob = 0;     // of id, from the raw logits (vLLM's raw_logprobs)
-  int32_t rank = 0;      // 1 + number of ids with a larger raw logit
+  float logprob = 0;  // of id, from the raw logits (vLLM's raw_logprobs)
+  int32_t rank = 0;   // 1 + number of ids with a larger raw logit
   int32_t has_nan = 0;
 };
 

@@ -40,8 +40,8 @@ class AddedTokenMatcher {
  private:
   struct Node {
     unsigned char byte = 0;
-    int32_t token = -1;   // index of the token that ends here
-    int32_t child = -1;   // first
+    int32_t token = -1;  // index of the token that ends here
+    int32_t child = -1;  // first
     int32_t sibling = -1;
   };
   struct Match {

@@ -17,7 +17,8 @@ class ByteAlphabet {
   constexpr ByteAlphabet() {
     char32_t next = 0x100;
     for (unsigned byte = 0; byte < 256; ++byte) {
-      const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+      const bool printable =
+          (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
       code_of_[byte] = printable ? byte : next++;
     }
   }
@@ -47,7 +48,8 @@ class ByteAlphabet {
     std::array<unsigned char, 68> bytes{};
     size_t next = 0;
     for (unsigned byte = 0; byte < 256; ++byte) {
-      const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+      const bool printable =
+          (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
       if (!printable) bytes[next++] = static_cast<unsigned char>(byte);
     }
     return bytes;

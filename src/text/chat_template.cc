@@ -45,7 +45,8 @@ Result<ChatTemplate> ChatTemplate::Parse(std::string_view source, const Template
   const Json::Array talk{Message("system", "Be brief."), Message("user", "Hi"),
                          Message("assistant", "Hello"), Message("user", "Bye")};
   for (const Json::Array& messages : {user, talk}) {
-    const auto rendered = made.Render(DryRunContext(messages), {.limits = limits, .now = std::tm{}});
+    const auto rendered =
+        made.Render(DryRunContext(messages), {.limits = limits, .now = std::tm{}});
     if (!rendered.ok() && rendered.status().code() == StatusCode::kExhausted) {
       return rendered.status().In("a first rendering of the chat template");
     }

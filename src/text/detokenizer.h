@@ -1,8 +1,7 @@
 // Token ids to text, one id at a time, as tokens arrive from the engine.
-// What Push() and Finish() append is, put together, exactly Tokenizer::Decode() of all ids: bytes of
-// a character that is not complete yet wait for the next token, and become U+FFFD only when nothing
-// can complete them.
-// Thread: one.  The tokenizer outlives it.
+// What Push() and Finish() append is, put together, exactly Tokenizer::Decode() of all ids: bytes
+// of a character that is not complete yet wait for the next token, and become U+FFFD only when
+// nothing can complete them. Thread: one.  The tokenizer outlives it.
 #pragma once
 
 #include <string>

@@ -107,8 +107,8 @@ size_t PunctuationOrSpace(const Scanner& scan, size_t at, uint16_t word, bool sl
   const size_t body = at + (scan.text[at] == ' ');
   if (scan.At(body).IsNot(kSpace | word)) {
     size_t end = scan.SkipNone(body, kSpace | word);
-    while (end < scan.text.size() && (scan.text[end] == '\r' || scan.text[end] == '\n' ||
-                                      (slash && scan.text[end] == '/'))) {
+    while (end < scan.text.size() &&
+           (scan.text[end] == '\r' || scan.text[end] == '\n' || (slash && scan.text[end] == '/'))) {
       ++end;
     }
     return end;
@@ -233,15 +233,15 @@ bool Isolate(std::string_view text, const WordSink& sink, const Match& match, co
   return from == text.size() || rest(text.substr(from));
 }
 
-bool IsCjkOrKana(char32_t c) { return (c >= 0x4e00 && c <= 0x9fa5) || (c >= 0x3040 && c <= 0x30ff); }
+bool IsCjkOrKana(char32_t c) {
+  return (c >= 0x4e00 && c <= 0x9fa5) || (c >= 0x3040 && c <= 0x30ff);
+}
 
 }  // namespace
 
 void SplitWords(PreTokenizer pre, std::string_view text, const WordSink& sink) {
   switch (pre) {
-    case PreTokenizer::kGpt2:
-      EachWord(text, sink, Gpt2Word);
-      return;
+    case PreTokenizer::kGpt2: EachWord(text, sink, Gpt2Word); return;
     case PreTokenizer::kSmolLm:
       Isolate(
           text, sink,
@@ -252,10 +252,12 @@ void SplitWords(PreTokenizer pre, std::string_view text, const WordSink& sink) {
           [&](std::string_view rest) { return EachWord(rest, sink, Gpt2Word); });
       return;
     case PreTokenizer::kLlama3:
-      EachWord(text, sink, [](const Scanner& s, size_t at) { return Llama3Word(s, at, kLetter, 3); });
+      EachWord(text, sink,
+               [](const Scanner& s, size_t at) { return Llama3Word(s, at, kLetter, 3); });
       return;
     case PreTokenizer::kQwen2:
-      EachWord(text, sink, [](const Scanner& s, size_t at) { return Llama3Word(s, at, kLetter, 1); });
+      EachWord(text, sink,
+               [](const Scanner& s, size_t at) { return Llama3Word(s, at, kLetter, 1); });
       return;
     case PreTokenizer::kQwen35:
       EachWord(text, sink,
@@ -277,9 +279,7 @@ void SplitWords(PreTokenizer pre, std::string_view text, const WordSink& sink) {
                 [&](std::string_view last) { return EachDeepSeekWord(last, sink); });
           });
       return;
-    case PreTokenizer::kGpt4o:
-      EachWord(text, sink, Gpt4oWord);
-      return;
+    case PreTokenizer::kGpt4o: EachWord(text, sink, Gpt4oWord); return;
   }
 }
 

@@ -39,10 +39,9 @@ std::vector<Family> Families() {
         R"(|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*)" WEFT_TAIL,
         "ByteLevel"}},
       {PreTokenizer::kGpt4o,
-       {R"(Split [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-        WEFT_CONTRACTIONS
-        R"(?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-        WEFT_CONTRACTIONS R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" WEFT_TAIL,
+       {R"(Split [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)" WEFT_CONTRACTIONS
+        R"(?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)" WEFT_CONTRACTIONS
+        R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*)" WEFT_TAIL,
         "ByteLevel"}},
   };
 }
@@ -51,13 +50,13 @@ std::vector<Family> Families() {
 #undef WEFT_TAIL
 
 constexpr std::pair<std::string_view, PreTokenizer> kGgufNames[] = {
-    {"gpt-2", PreTokenizer::kGpt2},         {"phi-2", PreTokenizer::kGpt2},
-    {"smollm", PreTokenizer::kSmolLm},      {"llama-bpe", PreTokenizer::kLlama3},
-    {"llama3", PreTokenizer::kLlama3},      {"llama-v3", PreTokenizer::kLlama3},
-    {"glm4", PreTokenizer::kLlama3},        {"chatglm-bpe", PreTokenizer::kLlama3},
-    {"qwen2", PreTokenizer::kQwen2},        {"deepseek-r1-qwen", PreTokenizer::kQwen2},
-    {"qwen35", PreTokenizer::kQwen35},      {"deepseek-v3", PreTokenizer::kDeepSeekV3},
-    {"gpt-4o", PreTokenizer::kGpt4o},       {"minimax-m2", PreTokenizer::kGpt4o},
+    {"gpt-2", PreTokenizer::kGpt2},    {"phi-2", PreTokenizer::kGpt2},
+    {"smollm", PreTokenizer::kSmolLm}, {"llama-bpe", PreTokenizer::kLlama3},
+    {"llama3", PreTokenizer::kLlama3}, {"llama-v3", PreTokenizer::kLlama3},
+    {"glm4", PreTokenizer::kLlama3},   {"chatglm-bpe", PreTokenizer::kLlama3},
+    {"qwen2", PreTokenizer::kQwen2},   {"deepseek-r1-qwen", PreTokenizer::kQwen2},
+    {"qwen35", PreTokenizer::kQwen35}, {"deepseek-v3", PreTokenizer::kDeepSeekV3},
+    {"gpt-4o", PreTokenizer::kGpt4o},  {"minimax-m2", PreTokenizer::kGpt4o},
 };
 
 }  // namespace

@@ -38,7 +38,8 @@ bool StopStrings::Push(std::string_view text, std::string& out, bool may_stop) {
     const Stop* complete = nullptr;
     hold = 0;
     for (Stop& stop : stops_) {
-      while (stop.matched > 0 && stop.text[stop.matched] != c) stop.matched = stop.border[stop.matched];
+      while (stop.matched > 0 && stop.text[stop.matched] != c)
+        stop.matched = stop.border[stop.matched];
       if (stop.text[stop.matched] == c) ++stop.matched;
       if (stop.matched == stop.text.size()) {
         if (may_stop && (!complete || stop.text.size() > complete->text.size())) complete = &stop;

@@ -188,7 +188,8 @@ Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text,
                            options.tokens_max);
   };
   if (text.size() > kTextBytesMax) {
-    return Status::Invalid("a text of {} bytes; at most {} are possible", text.size(), kTextBytesMax);
+    return Status::Invalid("a text of {} bytes; at most {} are possible", text.size(),
+                           kTextBytesMax);
   }
   std::string replaced;
   std::string_view valid = text;

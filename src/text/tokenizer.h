@@ -37,7 +37,8 @@ class Tokenizer {
  public:
   static Result<std::unique_ptr<Tokenizer>> Create(TokenizerSpec spec);
 
-  Result<std::vector<int32_t>> Encode(std::string_view text, const EncodeOptions& options = {}) const;
+  Result<std::vector<int32_t>> Encode(std::string_view text,
+                                      const EncodeOptions& options = {}) const;
   // Ids outside the vocabulary give no bytes.  The result is valid UTF-8.
   std::string Decode(std::span<const int32_t> ids, const DecodeOptions& options = {}) const;
 
@@ -62,9 +63,7 @@ class Tokenizer {
  private:
   explicit Tokenizer(TokenizerSpec spec);
 
-  bool InVocabulary(int32_t id) const {
-    return id >= 0 && static_cast<size_t>(id) < bytes_.size();
-  }
+  bool InVocabulary(int32_t id) const { return id >= 0 && static_cast<size_t>(id) < bytes_.size(); }
   // Both false when tokens_max is exceeded.
   bool EncodeNormalized(std::string_view text, const EncodeOptions& options,
                         std::vector<int32_t>& out) const;

@@ -49,8 +49,8 @@ Result<TokenizerSpec> SpecFromGguf(const GgufTokenizerFields& fields) {
     spec.types[id] = static_cast<TokenType>(type);
     const bool control = spec.types[id] == TokenType::kControl;
     if (control || spec.types[id] == TokenType::kUserDefined) {
-      spec.added.push_back({.content = fields.tokens[id], .id = static_cast<int32_t>(id),
-                            .special = control});
+      spec.added.push_back(
+          {.content = fields.tokens[id], .id = static_cast<int32_t>(id), .special = control});
     }
   }
   spec.merges.reserve(fields.merges.size());

@@ -30,7 +30,8 @@ Status AppendStages(const Json& pre, std::vector<std::string>& stages) {
   const std::string_view type = StringAt(pre, "type");
   if (type == "Sequence") {
     const Json* parts = pre.Find("pretokenizers");
-    if (!parts || !parts->is_array()) return Status::Invalid("pre_tokenizer.pretokenizers is no list");
+    if (!parts || !parts->is_array())
+      return Status::Invalid("pre_tokenizer.pretokenizers is no list");
     for (const Json& part : parts->as_array()) {
       if (StringAt(part, "type") == "Sequence") {
         return Status::Unsupported("pre_tokenizer: a Sequence in a Sequence");
@@ -74,7 +75,8 @@ Status ReadNormalizer(const Json& json, TokenizerSpec& spec) {
 
 Status PlaceToken(TokenizerSpec& spec, int64_t id, const std::string& content) {
   if (id < 0 || id >= static_cast<int64_t>(kVocabularyMax)) {
-    return Status::Invalid("token id {} of '{:.64}' is not in 0..{}", id, content, kVocabularyMax - 1);
+    return Status::Invalid("token id {} of '{:.64}' is not in 0..{}", id, content,
+                           kVocabularyMax - 1);
   }
   const auto at = static_cast<size_t>(id);
   if (at >= spec.tokens.size()) {
@@ -82,7 +84,8 @@ Status PlaceToken(TokenizerSpec& spec, int64_t id, const std::string& content) {
     spec.types.resize(at + 1, TokenType::kUnused);
   }
   if (spec.types[at] != TokenType::kUnused && spec.tokens[at] != content) {
-    return Status::Invalid("token id {} is both '{:.64}' and '{:.64}'", id, spec.tokens[at], content);
+    return Status::Invalid("token id {} is both '{:.64}' and '{:.64}'", id, spec.tokens[at],
+                           content);
   }
   spec.tokens[at] = content;
   spec.types[at] = TokenType::kNormal;
@@ -96,8 +99,8 @@ Status ReadModel(const Json& model, TokenizerSpec& spec) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     if (!StringAt(model, key).empty()) return Status::Unsupported("model.{} is set", key);
   }
-  if (const Json* dropout = PartAt(model, "dropout"); dropout && dropout->is_number() &&
-                                                      dropout->as_double() != 0) {
+  if (const Json* dropout = PartAt(model, "dropout");
+      dropout && dropout->is_number() && dropout->as_double() != 0) {
     return Status::Unsupported("model.dropout is set");
   }
   const Json* vocab = model.Find("vocab");

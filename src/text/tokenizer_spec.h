@@ -49,8 +49,8 @@ struct GgufTokenizerFields {
   std::string model;  // tokenizer.ggml.model
   std::string pre;    // tokenizer.ggml.pre
   std::vector<std::string> tokens;
-  std::vector<int32_t> types;        // may be empty: all normal
-  std::vector<std::string> merges;   // "left right"
+  std::vector<int32_t> types;       // may be empty: all normal
+  std::vector<std::string> merges;  // "left right"
   std::optional<int64_t> bos, eos, eot, unk, pad;
   bool add_bos = false;
   bool add_eos = false;

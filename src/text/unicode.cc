@@ -138,14 +138,20 @@ uint16_t ClassByCategory(char32_t code) {
 constexpr std::array<uint16_t, 128> kAscii = [] {
   std::array<uint16_t, 128> table{};
   for (unsigned c = 0; c < 128; ++c) {
-    if (c >= 'a' && c <= 'z') table[c] = kLetter | kLower;
-    else if (c >= 'A' && c <= 'Z') table[c] = kLetter | kUpper;
-    else if (c >= '0' && c <= '9') table[c] = kNumber | kDigit;
-    else if (c == '\r' || c == '\n') table[c] = kSpace | kNewline;
-    else if ((c >= 9 && c <= 13) || c == ' ') table[c] = kSpace;
+    if (c >= 'a' && c <= 'z')
+      table[c] = kLetter | kLower;
+    else if (c >= 'A' && c <= 'Z')
+      table[c] = kLetter | kUpper;
+    else if (c >= '0' && c <= '9')
+      table[c] = kNumber | kDigit;
+    else if (c == '\r' || c == '\n')
+      table[c] = kSpace | kNewline;
+    else if ((c >= 9 && c <= 13) || c == ' ')
+      table[c] = kSpace;
     else if (std::string_view("$+<=>^`|~").find(static_cast<char>(c)) != std::string_view::npos)
       table[c] = kSymbol;
-    else if (c > 0x20 && c < 0x7f) table[c] = kPunct;
+    else if (c > 0x20 && c < 0x7f)
+      table[c] = kPunct;
   }
   return table;
 }();
@@ -208,9 +214,9 @@ std::string ToNfc(std::string_view text) {
                      [&](auto a, auto b) { return order(a) < order(b); });
     i = end;
   }
-  const auto length = utf8proc_normalize_utf32(
-      codes.data(), static_cast<utf8proc_ssize_t>(codes.size()),
-      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  const auto length =
+      utf8proc_normalize_utf32(codes.data(), static_cast<utf8proc_ssize_t>(codes.size()),
+                               static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
   std::string out;
   out.reserve(text.size());
   for (utf8proc_ssize_t i = 0; i < length; ++i) AppendUtf8(out, static_cast<char32_t>(codes[i]));

@@ -19,7 +19,10 @@ class ArgumentsTest : public testing::Test {
     app_.require_subcommand(1);
     run_ = app_.add_subcommand("run", "answers");
     run_->add_option("model,--model", model_, "which");
-    run_->add_option("--max-tokens", max_tokens_, "of the answer")->type_name("N")->check(Between(1, 256))->capture_default_str();
+    run_->add_option("--max-tokens", max_tokens_, "of the answer")
+        ->type_name("N")
+        ->check(Between(1, 256))
+        ->capture_default_str();
     run_->add_option("--top-p", top_p_, "")->check(Above(0, 1));
     run_->add_option("--threads", threads_, "");
     run_->add_option("--prompt", prompt_, "")->check(NotEmpty());
@@ -59,7 +62,8 @@ TEST(Normalise, UnderscoresInFlagNamesAreDashes) {
 }
 
 TEST(Normalise, ValuesKeepTheirUnderscores) {
-  EXPECT_EQ(Normal({"--prompt", "a_b", "org/my_model", "-x_y"}), (Words{"--prompt", "a_b", "org/my_model", "-x_y"}));
+  EXPECT_EQ(Normal({"--prompt", "a_b", "org/my_model", "-x_y"}),
+            (Words{"--prompt", "a_b", "org/my_model", "-x_y"}));
   EXPECT_EQ(Normal({"--", "--a_b"}), (Words{"--", "--a_b"}));
 }
 
@@ -83,12 +87,16 @@ TEST(Normalise, DotsInAJsonOptionAreJson) {
       {{"-cc.pass_config.enable_sp=true", "run"}, {compilation, sp, "run"}},
       {{"-O.mode", "3"}, {compilation, R"({"mode":3})"}},
       {{"-cc", "{\"mode\":3}"}, {compilation, R"({"mode":3})"}},
-      {{"--additional-config.layer_sharding+", "o_proj,q_b_proj"}, {additional, R"({"layer_sharding":["o_proj","q_b_proj"]})"}},
-      {{"--additional-config.layer_sharding", R"(["o_proj"])"}, {additional, R"({"layer_sharding":["o_proj"]})"}},
-      {{"--kv-transfer-config.kv_role", "kv_producer"}, {"--kv-transfer-config", R"({"kv_role":"kv_producer"})"}},
+      {{"--additional-config.layer_sharding+", "o_proj,q_b_proj"},
+       {additional, R"({"layer_sharding":["o_proj","q_b_proj"]})"}},
+      {{"--additional-config.layer_sharding", R"(["o_proj"])"},
+       {additional, R"({"layer_sharding":["o_proj"]})"}},
+      {{"--kv-transfer-config.kv_role", "kv_producer"},
+       {"--kv-transfer-config", R"({"kv_role":"kv_producer"})"}},
       {{"--kv-transfer-config.kv_role"}, {"--kv-transfer-config"}},
       {{"--model.name", "x_y"}, {"--model.name", "x_y"}},
-      {{"--prompt", "--additional-config is a. flag"}, {"--prompt", "--additional-config is a. flag"}},
+      {{"--prompt", "--additional-config is a. flag"},
+       {"--prompt", "--additional-config is a. flag"}},
       {{"--", "--additional-config.a_b", "1"}, {"--", "--additional-config.a_b", "1"}},
   };
   for (const Row& row : rows) EXPECT_EQ(Normal(row.argv), row.words) << row.argv[0];
@@ -111,36 +119,47 @@ TEST_F(ArgumentsTest, GoodWordsAreTaken) {
 }
 
 TEST_F(ArgumentsTest, AnUnknownFlagIsAnErrorWithTheNearestName) {
-  EXPECT_EQ(Parse({"run", "--max-tokns", "3"}), "weft run: unknown flag --max-tokns; did you mean --max-tokens?");
-  EXPECT_EQ(Parse({"run", "--max-token=3"}), "weft run: unknown flag --max-token; did you mean --max-tokens?");
-  EXPECT_EQ(Parse({"run", "--gpu-memory-utilization", "1"}), "weft run: unknown flag --gpu-memory-utilization; --help lists them");
+  EXPECT_EQ(Parse({"run", "--max-tokns", "3"}),
+            "weft run: unknown flag --max-tokns; did you mean --max-tokens?");
+  EXPECT_EQ(Parse({"run", "--max-token=3"}),
+            "weft run: unknown flag --max-token; did you mean --max-tokens?");
+  EXPECT_EQ(Parse({"run", "--gpu-memory-utilization", "1"}),
+            "weft run: unknown flag --gpu-memory-utilization; --help lists them");
 }
 
 TEST_F(ArgumentsTest, AnUnknownCommandIsAnErrorWithTheNearestName) {
   EXPECT_EQ(Parse({"rnu"}), "weft: unknown command 'rnu'; did you mean run?");
   EXPECT_EQ(Parse({"train"}), "weft: unknown command 'train'; there are run, serve");
-  EXPECT_EQ(Parse({"--model", "x"}), "weft: --model stands before the command; say weft COMMAND --model, with a COMMAND of run, serve");
+  EXPECT_EQ(Parse({"--model", "x"}),
+            "weft: --model stands before the command; say weft COMMAND --model, with a COMMAND of "
+            "run, serve");
 }
 
 TEST_F(ArgumentsTest, AValueOutOfItsBoundNamesFlagValueAndBound) {
   EXPECT_EQ(Parse({"run", "--max-tokens", "0"}), "weft run: --max-tokens 0 must be 1 to 256");
   EXPECT_EQ(Parse({"run", "--max-tokens", "x"}), "weft run: --max-tokens 'x' is no number");
   EXPECT_EQ(Parse({"run", "--top-p", "0"}), "weft run: --top-p 0 must be above 0 and at most 1");
-  EXPECT_EQ(Parse({"run", "--top-p", "nan"}), "weft run: --top-p nan must be above 0 and at most 1");
-  EXPECT_EQ(Parse({"run", "--threads", "many"}), "weft run: --threads 'many' is no number that it could take");
+  EXPECT_EQ(Parse({"run", "--top-p", "nan"}),
+            "weft run: --top-p nan must be above 0 and at most 1");
+  EXPECT_EQ(Parse({"run", "--threads", "many"}),
+            "weft run: --threads 'many' is no number that it could take");
   EXPECT_EQ(Parse({"run", "--prompt", ""}), "weft run: --prompt is empty");
 }
 
 TEST_F(ArgumentsTest, MissingAndSurplusWordsAreNamed) {
   EXPECT_EQ(Parse({"run", "--model"}), "weft run: --model needs one value");
-  EXPECT_EQ(Parse({"run", "m", "n"}), "weft run: 'n' is one argument too many; a text with spaces needs quotes");
+  EXPECT_EQ(Parse({"run", "m", "n"}),
+            "weft run: 'n' is one argument too many; a text with spaces needs quotes");
 }
 
 TEST_F(ArgumentsTest, HelpStandsInColumns) {
   const std::string help = run_->help();
   EXPECT_NE(help.find("usage: weft run [MODEL] [flags]\n"), std::string::npos) << help;
-  EXPECT_NE(help.find("  --max-tokens N                    of the answer [16]\n"), std::string::npos) << help;
-  EXPECT_NE(help.find("  --[no-]cache                      keep [on]\n"), std::string::npos) << help;
+  EXPECT_NE(help.find("  --max-tokens N                    of the answer [16]\n"),
+            std::string::npos)
+      << help;
+  EXPECT_NE(help.find("  --[no-]cache                      keep [on]\n"), std::string::npos)
+      << help;
   EXPECT_EQ(help.find("\n\n\n"), std::string::npos) << help;
   EXPECT_NE(app_.help().find("  serve     serves\n"), std::string::npos) << app_.help();
 }

@@ -12,7 +12,8 @@ namespace weft::cli {
 namespace {
 
 TEST(BenchMachine, WritesAProfileThatLatencyCanRead) {
-  const std::string path = testing::TempDir() + "weft_machine_" + std::to_string(getpid()) + ".json";
+  const std::string path =
+      testing::TempDir() + "weft_machine_" + std::to_string(getpid()) + ".json";
   CLI::App app;
   const Command run = AddBenchMachine(app);
   app.parse("--threads 1 --seconds 0.01 --bytes 1048576 --output " + path);

@@ -16,13 +16,18 @@ namespace {
 test::CommandOutcome RunWaterfall(const std::string& arguments) {
   CLI::App app;
   const Command run = AddBenchWaterfall(app);
-  app.parse(arguments + " --model " WEFT_TESTS_DIR "/models/data/qwen35_moe_r2_4h2_bf16 --input-len 6 --output-len 5 --rounds 2");
+  app.parse(arguments +
+            " --model " WEFT_TESTS_DIR
+            "/models/data/qwen35_moe_r2_4h2_bf16 --input-len 6 --output-len 5 --rounds 2");
   return test::OutcomeOf(run);
 }
 
 TEST(BenchWaterfall, EachSwitchIsMeasuredAmongAllAndAlone) {
   const std::string svg = ::testing::TempDir() + "waterfall.svg";
-  const auto o = RunWaterfall("--tensor-parallel-size 2 --threads 2 --concurrency 1,3 --spec-method mtp --spec-tokens 2 --json --svg " + svg);
+  const auto o = RunWaterfall(
+      "--tensor-parallel-size 2 --threads 2 --concurrency 1,3 --spec-method mtp --spec-tokens 2 "
+      "--json --svg " +
+      svg);
   ASSERT_EQ(o.code, 0) << o.err;
   const auto json = ParseJson(o.out);
   ASSERT_TRUE(json.ok()) << o.out;
@@ -39,15 +44,19 @@ TEST(BenchWaterfall, EachSwitchIsMeasuredAmongAllAndAlone) {
       // A pass that is listed changes a plan.
       const auto of_plan = PlanSwitches();
       const bool pass = names.back() != "speculation" &&
-                        std::none_of(of_plan.begin(), of_plan.end(), [&](const PlanSwitch& s) { return s.name == names.back(); });
+                        std::none_of(of_plan.begin(), of_plan.end(),
+                                     [&](const PlanSwitch& s) { return s.name == names.back(); });
       EXPECT_EQ(row.Find("rewrites")->as_int() > 0, pass) << names.back();
     }
-    for (const char* name : {"shard_argmax", "fuse_add_rms_norm", "fuse_matmul_all_reduce_norm", "chain_steps", "interleave_lanes", "prefetch_weights", "speculation"}) {
+    for (const char* name :
+         {"shard_argmax", "fuse_add_rms_norm", "fuse_matmul_all_reduce_norm", "chain_steps",
+          "interleave_lanes", "prefetch_weights", "speculation"}) {
       EXPECT_NE(std::find(names.begin(), names.end(), name), names.end()) << name;
     }
   }
   std::ifstream file(svg);
-  const std::string picture((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string picture((std::istreambuf_iterator<char>(file)),
+                            std::istreambuf_iterator<char>());
   EXPECT_NE(picture.find("speculation"), std::string::npos);
 }
 
@@ -60,9 +69,14 @@ TEST(BenchWaterfall, SomeSwitchesAsATable) {
 }
 
 TEST(BenchWaterfall, WrongFlagsSayWhatThereIs) {
-  EXPECT_NE(RunWaterfall("--switches fuse_nothing").err.find("--switches fuse_nothing: for this model and deployment there are"), std::string::npos);
-  EXPECT_NE(RunWaterfall("--concurrency 1000").err.find("--concurrency 1000: 1 to 128 (--max-num-seqs)"), std::string::npos);
-  EXPECT_NE(RunWaterfall("--dataset-path /nowhere").err.find("has no tokenizer"), std::string::npos);
+  EXPECT_NE(RunWaterfall("--switches fuse_nothing")
+                .err.find("--switches fuse_nothing: for this model and deployment there are"),
+            std::string::npos);
+  EXPECT_NE(
+      RunWaterfall("--concurrency 1000").err.find("--concurrency 1000: 1 to 128 (--max-num-seqs)"),
+      std::string::npos);
+  EXPECT_NE(RunWaterfall("--dataset-path /nowhere").err.find("has no tokenizer"),
+            std::string::npos);
   EXPECT_NE(RunWaterfall("--reference").err.find("--reference"), std::string::npos);
 }
 

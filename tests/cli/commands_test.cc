@@ -36,7 +36,8 @@ Outcome Do(Command (*add)(CLI::App&), std::vector<std::string> words) {
 }
 
 Json RunJson(std::vector<std::string> words) {
-  words.insert(words.begin(), {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "5", "--ignore-eos", "--json"});
+  words.insert(words.begin(), {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "5",
+                               "--ignore-eos", "--json"});
   const Outcome outcome = Do(AddRun, std::move(words));
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   auto json = ParseJson(outcome.out);
@@ -78,16 +79,21 @@ TEST(Run, TwoRanksGiveTheSameBitsAndTalk) {
 TEST(Run, AScheduleChangesNoBit) {
   const Json plain = RunJson({});
   for (const char* name : {"sp", "fc1", "fc2", "fc1+fc2", "gather", "auto"}) {
-    const Json json = RunJson({"--tensor-parallel-size", "2", "--schedule", name, "--sp-min-token-num", "1", "--fc1-min-token-num", "1"});
+    const Json json = RunJson({"--tensor-parallel-size", "2", "--schedule", name,
+                               "--sp-min-token-num", "1", "--fc1-min-token-num", "1"});
     EXPECT_EQ(DumpJson(*json.Find("logits_hash")), DumpJson(*plain.Find("logits_hash"))) << name;
-    EXPECT_TRUE(json.Find("schedule")->as_string().starts_with(name)) << json.Find("schedule")->as_string();
+    EXPECT_TRUE(json.Find("schedule")->as_string().starts_with(name))
+        << json.Find("schedule")->as_string();
   }
 }
 
 TEST(Run, ATraceIsWrittenAndItsBoundIsTold) {
-  const std::string path = testing::TempDir() + "weft_run_trace_" + std::to_string(getpid()) + ".json";
+  const std::string path =
+      testing::TempDir() + "weft_run_trace_" + std::to_string(getpid()) + ".json";
   const auto run = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos", "--tensor-parallel-size", "2", "--threads", "2", "--trace", path});
+    more.insert(more.begin(),
+                {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos",
+                 "--tensor-parallel-size", "2", "--threads", "2", "--trace", path});
     const Outcome outcome = Do(AddRun, std::move(more));
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     std::stringstream text;
@@ -95,8 +101,10 @@ TEST(Run, ATraceIsWrittenAndItsBoundIsTold) {
     auto trace = ParseJson(text.str());
     EXPECT_TRUE(trace.ok()) << trace.status().message();
     std::set<std::string> names;
-    for (const Json& event : trace->Find("traceEvents")->as_array()) names.insert(event.Find("name")->as_string());
-    for (const char* name : {"process_name", "thread_name", "body:4", "attention"}) EXPECT_TRUE(names.contains(name)) << name;
+    for (const Json& event : trace->Find("traceEvents")->as_array())
+      names.insert(event.Find("name")->as_string());
+    for (const char* name : {"process_name", "thread_name", "body:4", "attention"})
+      EXPECT_TRUE(names.contains(name)) << name;
     EXPECT_EQ(trace->Find("otherData")->Find("model")->as_string(), kModel);
     std::remove(path.c_str());
     return outcome;
@@ -105,11 +113,14 @@ TEST(Run, ATraceIsWrittenAndItsBoundIsTold) {
   EXPECT_EQ(whole.err.find("--trace"), std::string::npos) << whole.err;
   EXPECT_EQ(run({"--json"}).out.find("trace"), std::string::npos);
   const Outcome cut = run({"--trace-events", "20"});
-  EXPECT_NE(cut.err.find("found no room behind the first 20 of each worker (--trace-events)"), std::string::npos) << cut.err;
+  EXPECT_NE(cut.err.find("found no room behind the first 20 of each worker (--trace-events)"),
+            std::string::npos)
+      << cut.err;
 }
 
 TEST(Run, WithoutATokenizerTheIdsAreTheAnswer) {
-  const Outcome outcome = Do(AddRun, {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos"});
+  const Outcome outcome = Do(
+      AddRun, {"--model", kModel, "--prompt-ids", "1,2,3,4", "--max-tokens", "3", "--ignore-eos"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), ','), 2) << outcome.out;
   EXPECT_NE(outcome.err.find("4 prompt tokens"), std::string::npos) << outcome.err;
@@ -122,12 +133,16 @@ TEST(Run, ErrorsAreOneLineAndExitOne) {
       {{"--model", kModel, "--prompt", "x"}, "has no tokenizer; give --prompt-ids or --tokenizer"},
       {{"--model", kModel, "--prompt-ids", "1,99999999"}, "prompt[1] is 99999999"},
       {{"--model", kModel, "--prompt-ids", "1", "--stop", "x"}, "--stop: "},
-      {{"--model", kModel, "--prompt-ids", "1", "--max-tokens", "2000000"}, "exceed --max-model-len"},
+      {{"--model", kModel, "--prompt-ids", "1", "--max-tokens", "2000000"},
+       "exceed --max-model-len"},
       {{"--model", kModel, "--prompt-ids", "1", "--block-size", "7"}, "--block-size 7"},
-      {{"--model", kModel, "--prompt-ids", "1", "--impl", "matmul=nothing"}, "--impl matmul=nothing"},
+      {{"--model", kModel, "--prompt-ids", "1", "--impl", "matmul=nothing"},
+       "--impl matmul=nothing"},
       {{"--model", kModel, "--prompt-ids", "1", "--schedule", "fc2"}, "--tensor-parallel-size 1"},
-      {{"--model", kModel, "--prompt-ids", "1", "--additional-config", "{\"refreshh\":1}"}, "did you mean 'refresh'?"},
-      {{"--model", kModel, "--prompt-ids", "1", "--scheduling-policy", "lifo"}, "--scheduling-policy"},
+      {{"--model", kModel, "--prompt-ids", "1", "--additional-config", "{\"refreshh\":1}"},
+       "did you mean 'refresh'?"},
+      {{"--model", kModel, "--prompt-ids", "1", "--scheduling-policy", "lifo"},
+       "--scheduling-policy"},
   };
   for (const auto& [words, text] : cases) {
     const Outcome outcome = Do(AddRun, words);
@@ -145,20 +160,24 @@ TEST(Explain, PrintsThePlanOfABucket) {
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
   }
   EXPECT_EQ(outcome.out, Do(AddExplain, {"--model", kModel, "--bucket", "decode:4"}).out);
-  const Outcome ranks = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4", "--tensor-parallel-size", "3"});
+  const Outcome ranks =
+      Do(AddExplain, {"--model", kModel, "--bucket", "decode:4", "--tensor-parallel-size", "3"});
   EXPECT_NE(ranks.out.find("all_reduce"), std::string::npos) << ranks.err;
 }
 
 TEST(Explain, AProfileDecidesBetweenTheMethodsOfAnExchange) {
-  const std::string path = testing::TempDir() + "weft_profile_" + std::to_string(getpid()) + ".json";
+  const std::string path =
+      testing::TempDir() + "weft_profile_" + std::to_string(getpid()) + ".json";
   const auto explain = [&](double two_shot) {
     MachineLimits limits;
-    for (const auto& [method, ns] : std::map<std::string, double>{{"direct", 500}, {"two_shot", two_shot}}) {
+    for (const auto& [method, ns] :
+         std::map<std::string, double>{{"direct", 500}, {"two_shot", two_shot}}) {
       limits.limits.push_back({"all_reduce_phase", 2, 0, ns, ns, "ns", method});
       limits.limits.push_back({"all_reduce_kib", 2, 0, 10, 10, "ns/KiB", method});
     }
     std::ofstream(path) << DumpJson(ToJson(limits));
-    const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4", "--tensor-parallel-size", "2", "--profile", path});
+    const Outcome outcome = Do(AddExplain, {"--model", kModel, "--bucket", "decode:4",
+                                            "--tensor-parallel-size", "2", "--profile", path});
     EXPECT_EQ(outcome.code, 0) << outcome.err;
     std::remove(path.c_str());
     return outcome.out;
@@ -181,10 +200,13 @@ TEST(Explain, PrintsTheSchedulesAndWithAModelItsBuckets) {
   EXPECT_EQ(table.code, 0) << table.err;
   EXPECT_TRUE(table.out.starts_with("Schedules (--schedule)\n")) << table.out;
   EXPECT_EQ(table.out.find("Buckets of"), std::string::npos);
-  const Outcome buckets = Do(AddExplain, {"--schedules", "--model", kModel, "--tensor-parallel-size", "2", "--schedule", "sp", "--sp-min-token-num", "64"});
+  const Outcome buckets =
+      Do(AddExplain, {"--schedules", "--model", kModel, "--tensor-parallel-size", "2", "--schedule",
+                      "sp", "--sp-min-token-num", "64"});
   EXPECT_EQ(buckets.code, 0) << buckets.err;
   EXPECT_TRUE(buckets.out.starts_with(table.out));
-  EXPECT_NE(buckets.out.find("rows 63 < 64 (--sp-min-token-num)\n"), std::string::npos) << buckets.out;
+  EXPECT_NE(buckets.out.find("rows 63 < 64 (--sp-min-token-num)\n"), std::string::npos)
+      << buckets.out;
   const Outcome wrong = Do(AddExplain, {"--schedules", "--model", kModel, "--schedule", "fc2"});
   EXPECT_EQ(wrong.code, 1);
   EXPECT_NE(wrong.err.find("--tensor-parallel-size 1"), std::string::npos) << wrong.err;
@@ -195,7 +217,9 @@ TEST(Explain, ADraftHeadHasPlansOfItsOwn) {
   for (const char* bucket : {"draft:8", "next_draft:2", "draft_head:2"}) {
     const Outcome outcome = Do(AddExplain, {"--model", hybrid, "--bucket", bucket});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_EQ(outcome.out.find("concat") != std::string::npos, std::string_view(bucket) != "draft_head:2") << outcome.out;
+    EXPECT_EQ(outcome.out.find("concat") != std::string::npos,
+              std::string_view(bucket) != "draft_head:2")
+        << outcome.out;
   }
   const Outcome none = Do(AddExplain, {"--model", kModel, "--bucket", "draft:8"});
   EXPECT_EQ(none.code, 1);
@@ -213,7 +237,8 @@ TEST(Explain, ABadBucketIsNamedWithWhatThereIs) {
 TEST(Serve, AModelWithoutTokenizerIsRefused) {
   const Outcome outcome = Do(AddServe, {"--model", kModel, "--port", "0"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_NE(outcome.err.find("has no tokenizer; --tokenizer names one"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("has no tokenizer; --tokenizer names one"), std::string::npos)
+      << outcome.err;
 }
 
 TEST(Version, SaysWhichNumbersToExpect) {

@@ -8,7 +8,8 @@ namespace weft::cli {
 namespace {
 
 Coverage Of(kernels::Isa isa) {
-  const auto checkpoint = support::OpenCheckpoint(WEFT_TESTS_DIR "/models/data/qwen35_moe_r2_4h2_bf16");
+  const auto checkpoint =
+      support::OpenCheckpoint(WEFT_TESTS_DIR "/models/data/qwen35_moe_r2_4h2_bf16");
   exec::ExecConfig config = support::SmallConfig(2);
   config.isa_max = isa;
   config.draft_head = true;
@@ -27,7 +28,8 @@ TEST(Coverage, CountsEveryStepOfEveryPlan) {
     for (const auto& [impl, count] : op.steps) steps += count;
   }
   EXPECT_EQ(steps, c.steps);
-  for (const char* op : {"matmul", "gated_delta", "expert_matmul", "concat", "all_reduce"}) EXPECT_TRUE(c.ops.contains(op)) << op;
+  for (const char* op : {"matmul", "gated_delta", "expert_matmul", "concat", "all_reduce"})
+    EXPECT_TRUE(c.ops.contains(op)) << op;
   EXPECT_NE(c.Text().find("steps of"), std::string::npos);
 }
 

@@ -31,7 +31,8 @@ TEST(Job, ARankWithoutMpiRefuses) {
   ModelFlags flags;
   NullLog log;
   const auto job = Job::Join(&flags, &log);
-  EXPECT_THAT(RefuseJob("weft bench schedules").message(), HasSubstr("weft bench schedules runs in one process"));
+  EXPECT_THAT(RefuseJob("weft bench schedules").message(),
+              HasSubstr("weft bench schedules runs in one process"));
   unsetenv("OMPI_COMM_WORLD_SIZE");
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.status().code(), StatusCode::kUnsupported);

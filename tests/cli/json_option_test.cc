@@ -25,7 +25,8 @@ TEST(JsonOption, WordsBecomeOneObjectAndOthersAnError) {
   const auto merged = ReadObject({R"({"a":1,"b":{"c":2}})", R"({"b":{"c":3}})"}, "--x");
   ASSERT_TRUE(merged.ok());
   EXPECT_EQ(DumpJson(*merged), R"({"a":1,"b":{"c":3}})");
-  EXPECT_EQ(ReadObject({"[1]"}, "--x").status().message(), "--x '[1]': a JSON object wanted, found array");
+  EXPECT_EQ(ReadObject({"[1]"}, "--x").status().message(),
+            "--x '[1]': a JSON object wanted, found array");
   EXPECT_FALSE(ReadObject({"{"}, "--x").ok());
 }
 
@@ -35,7 +36,9 @@ TEST(JsonOption, KeysAreKnownOrNamed) {
   const Json object = ParseJson(R"({"method":1,"model":2})").value();
   EXPECT_TRUE(CheckKeys(object, "--x", "p.", kKnown, kRead, &idle).ok());
   EXPECT_EQ(idle, (std::vector<std::string>{"p.model"}));
-  EXPECT_EQ(CheckKeys(ParseJson(R"({"methd":1})").value(), "--x", "", kKnown, kRead, &idle).message(), "--x: unknown key 'methd'; did you mean 'method'?");
+  EXPECT_EQ(
+      CheckKeys(ParseJson(R"({"methd":1})").value(), "--x", "", kKnown, kRead, &idle).message(),
+      "--x: unknown key 'methd'; did you mean 'method'?");
 }
 
 }  // namespace

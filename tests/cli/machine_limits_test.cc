@@ -61,29 +61,35 @@ TEST_F(MachineLimitsTest, TheCostTableIsMadeOfTheMedians) {
   sample.limits.push_back({"all_reduce_phase", 4, 0, 500, 550, "ns", "direct"});
   sample.limits.push_back({"all_reduce_kib", 2, 0, 30, 35, "ns/KiB", "direct"});
   EXPECT_FALSE(CostTableOf(sample).ok());
-  EXPECT_EQ(CostTableOf(sample).status().message(), "limit \"all_reduce_kib\" of direct for 4 threads is missing");
+  EXPECT_EQ(CostTableOf(sample).status().message(),
+            "limit \"all_reduce_kib\" of direct for 4 threads is missing");
   sample.limits.push_back({"all_reduce_kib", 4, 0, 40, 45, "ns/KiB", "direct"});
   const auto read = ReadProfile(Write(DumpJson(ToJson(sample))));
   ASSERT_TRUE(read.ok()) << read.status().message();
   const plan::CostTable costs = *CostTableOf(*read);
-  EXPECT_EQ(costs.exchanges, (std::vector<plan::ExchangeCost>{{"all_reduce", "direct", 2, 450, 35}, {"all_reduce", "direct", 4, 550, 45}}));
+  EXPECT_EQ(costs.exchanges,
+            (std::vector<plan::ExchangeCost>{{"all_reduce", "direct", 2, 450, 35},
+                                             {"all_reduce", "direct", 4, 550, 45}}));
   EXPECT_EQ(costs.meetings, (std::vector<plan::MeetingCost>{{2, 150}}));
   EXPECT_DOUBLE_EQ(costs.weight_kib_ns, 1024 / sample.Memory(64)->median) << "of all threads";
   EXPECT_EQ(costs.walk_kib_ns, 0) << "older profiles have no walk";
 }
 
 TEST_F(MachineLimitsTest, OtherFilesAreRefusedByName) {
-  for (const char* text : {"{}", "[]", "{\"schema\": \"weft-machine-1\"}", "nonsense",
-                           "{\"schema\": \"weft-machine-1\", \"limits\": [{\"name\": \"read\", \"value\": 0}]}"}) {
+  for (const char* text :
+       {"{}", "[]", "{\"schema\": \"weft-machine-1\"}", "nonsense",
+        "{\"schema\": \"weft-machine-1\", \"limits\": [{\"name\": \"read\", \"value\": 0}]}"}) {
     const auto read = ReadProfile(Write(text));
     ASSERT_FALSE(read.ok()) << text;
-    EXPECT_NE(read.status().message().find("--profile " + path_), std::string::npos) << read.status().message();
+    EXPECT_NE(read.status().message().find("--profile " + path_), std::string::npos)
+        << read.status().message();
   }
   EXPECT_FALSE(ReadProfile("/no/such/profile.json").ok());
 }
 
 TEST(MachineLimits, AMeasurementHasEveryFigureAndIsPositive) {
-  auto limits = MeasureMachine({.threads = {1}, .seconds = 0.001, .bytes = 1 << 22, .caches = false, .exchange = false});
+  auto limits = MeasureMachine(
+      {.threads = {1}, .seconds = 0.001, .bytes = 1 << 22, .caches = false, .exchange = false});
   ASSERT_TRUE(limits.ok()) << limits.status().message();
   for (const char* name : {"fp32", "bf16", "int8", "read", "copy"}) {
     const Limit* limit = limits->Find(name, 1);

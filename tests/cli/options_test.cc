@@ -15,17 +15,19 @@ namespace {
 NullLog log;
 
 TEST(ParseSize, KnowsDecimalAndBinaryUnits) {
-  const std::pair<const char*, int64_t> cases[] = {{"0", 0},         {"4096", 4096},       {"32k", 32'000},
-                                                   {"32K", 32'768},  {"2m", 2'000'000},    {"2M", 2 << 20},
-                                                   {"1g", 1'000'000'000}, {"1G", 1 << 30}};
+  const std::pair<const char*, int64_t> cases[] = {
+      {"0", 0},          {"4096", 4096},  {"32k", 32'000},       {"32K", 32'768},
+      {"2m", 2'000'000}, {"2M", 2 << 20}, {"1g", 1'000'000'000}, {"1G", 1 << 30}};
   for (const auto& [text, value] : cases) EXPECT_EQ(*ParseSize(text, "--x"), value) << text;
 }
 
 TEST(ParseSize, RefusesTheRestNamingTheFlag) {
-  for (const char* text : {"", "x", "-1", "1.5", "4 k", "4kk", "k", "9223372036854775807k", "99999999999999999999"}) {
+  for (const char* text :
+       {"", "x", "-1", "1.5", "4 k", "4kk", "k", "9223372036854775807k", "99999999999999999999"}) {
     const auto size = ParseSize(text, "--max-model-len");
     ASSERT_FALSE(size.ok()) << text;
-    EXPECT_TRUE(size.status().message().starts_with(fmt::format("--max-model-len '{}': ", text))) << size.status().message();
+    EXPECT_TRUE(size.status().message().starts_with(fmt::format("--max-model-len '{}': ", text)))
+        << size.status().message();
   }
 }
 
@@ -39,12 +41,32 @@ TEST(ExecConfig, DefaultsAreAccepted) {
   EXPECT_EQ(config->model_dtype, DType::kBF16);
 }
 
-// The launch line of vllm-ascend's page on Qwen3.6-35B-A3B, with speculation as its other pages write it.
+// The launch line of vllm-ascend's page on Qwen3.6-35B-A3B, with speculation as its other pages
+// write it.
 TEST(ExecConfig, AnAscendLaunchLineIsTakenAsItIs) {
-  const char* argv[] = {"weft", "-tp", "2", "--enable-expert-parallel", "--quantization", "ascend", "--max-num-seqs", "128", "--max-model-len", "262144",
-                        "--max-num-batched-tokens", "16384", "--trust-remote-code", "--gpu-memory-utilization", "0.9", "--async-scheduling",
-                        "--compilation-config", R"({"cudagraph_mode":"FULL_DECODE_ONLY","cudagraph_capture_sizes":[5,20,40]})", "--additional-config",
-                        R"({"enable_cpu_binding":true,"multistream_overlap_shared_expert":true})", "-sc", R"({"method":"qwen3_5_mtp","num_speculative_tokens":4})"};
+  const char* argv[] = {
+      "weft",
+      "-tp",
+      "2",
+      "--enable-expert-parallel",
+      "--quantization",
+      "ascend",
+      "--max-num-seqs",
+      "128",
+      "--max-model-len",
+      "262144",
+      "--max-num-batched-tokens",
+      "16384",
+      "--trust-remote-code",
+      "--gpu-memory-utilization",
+      "0.9",
+      "--async-scheduling",
+      "--compilation-config",
+      R"({"cudagraph_mode":"FULL_DECODE_ONLY","cudagraph_capture_sizes":[5,20,40]})",
+      "--additional-config",
+      R"({"enable_cpu_binding":true,"multistream_overlap_shared_expert":true})",
+      "-sc",
+      R"({"method":"qwen3_5_mtp","num_speculative_tokens":4})"};
   std::vector<std::string> arguments = Normalise(std::size(argv), argv);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   CLI::App app;
@@ -60,7 +82,8 @@ TEST(ExecConfig, AnAscendLaunchLineIsTakenAsItIs) {
   EXPECT_TRUE(config->compile.interleave);
   std::vector<std::string> idle;
   for (const auto& [flag, why] : f.idle) idle.push_back(flag);
-  EXPECT_EQ(idle, (std::vector<std::string>{"--quantization", "--gpu-memory-utilization", "--trust-remote-code", "--async-scheduling"}));
+  EXPECT_EQ(idle, (std::vector<std::string>{"--quantization", "--gpu-memory-utilization",
+                                            "--trust-remote-code", "--async-scheduling"}));
 }
 
 TEST(ExecConfig, LanesGoByTheWordsOfEither) {
@@ -81,7 +104,8 @@ TEST(ExecConfig, PrefetchIsOffUnlessEitherAsks) {
   f.opt = {"prefetch_weights=on"};
   EXPECT_TRUE(ExecConfigOf(f, &log)->compile.prefetch_weights);
   f.opt = {"prefetch=on"};
-  EXPECT_NE(ExecConfigOf(f, &log).status().message().find("post_exchanges, prefetch_weights"), std::string::npos);
+  EXPECT_NE(ExecConfigOf(f, &log).status().message().find("post_exchanges, prefetch_weights"),
+            std::string::npos);
 }
 
 TEST(ExecConfig, FlagsArriveInIt) {
@@ -150,7 +174,8 @@ class Collected final : public LogSink {
 TEST(ExecConfig, TheScheduleArrivesAndItsNoticesAreLogged) {
   ModelFlags f;
   f.tensor_parallel_size = 4;
-  f.schedule.upstream.additional_config = {R"({"flashcomm2_parallel_size":2,"enable_flashcomm1":true})"};
+  f.schedule.upstream.additional_config = {
+      R"({"flashcomm2_parallel_size":2,"enable_flashcomm1":true})"};
   Collected told;
   const auto config = ExecConfigOf(f, &told);
   ASSERT_TRUE(config.ok()) << config.status().message();
@@ -169,7 +194,9 @@ TEST(ExecConfig, AWholeSharedExpertOnOneRankIsTold) {
   Collected told;
   EXPECT_FALSE(ExecConfigOf(f, &told)->whole_shared_expert);
   ASSERT_EQ(told.lines.size(), 1u);
-  EXPECT_NE(told.lines[0].second.find("--enable-shared-expert-dp changes nothing: one rank"), std::string::npos) << told.lines[0].second;
+  EXPECT_NE(told.lines[0].second.find("--enable-shared-expert-dp changes nothing: one rank"),
+            std::string::npos)
+      << told.lines[0].second;
   f.tensor_parallel_size = 2;
   EXPECT_TRUE(ExecConfigOf(f, &told)->whole_shared_expert);
   EXPECT_EQ(told.lines.size(), 1u);
@@ -218,7 +245,9 @@ TEST(ExecConfig, AProfileGivesTheCostTable) {
   EXPECT_FALSE(costs_of("xeon-spr-2.json", 2)->exchanges.empty());
   EXPECT_TRUE(costs_of("epyc-zen3-2.json", 1)->exchanges.empty()) << "one rank exchanges nothing";
   const Status older = costs_of("epyc-zen3-2.json", 2).status();
-  EXPECT_NE(older.message().find("epyc-zen3-2.json: it has no costs of exchanges"), std::string::npos) << older.message();
+  EXPECT_NE(older.message().find("epyc-zen3-2.json: it has no costs of exchanges"),
+            std::string::npos)
+      << older.message();
   EXPECT_NE(costs_of("none.json", 1).status().message().find("--profile "), std::string::npos);
 }
 
@@ -246,10 +275,26 @@ TEST(ModelFlags, TheFlagsOfVllmAreThere) {
   ModelFlags flags;
   AddModelFlags(app, &flags);
   AddEngineFlags(app, &flags);
-  for (const char* name : {"--model", "--tokenizer", "--revision", "--dtype", "--tensor-parallel-size", "--max-model-len",
-                           "--max-num-seqs", "--max-num-batched-tokens", "--block-size", "--seed", "--enforce-eager",
-                           "--kv-cache-memory-bytes", "--enable-prefix-caching", "--no-enable-prefix-caching",
-                           "--enable-chunked-prefill", "--scheduling-policy", "--long-prefill-token-threshold", "--compilation-config", "--additional-config", "--kv-transfer-config"}) {
+  for (const char* name : {"--model",
+                           "--tokenizer",
+                           "--revision",
+                           "--dtype",
+                           "--tensor-parallel-size",
+                           "--max-model-len",
+                           "--max-num-seqs",
+                           "--max-num-batched-tokens",
+                           "--block-size",
+                           "--seed",
+                           "--enforce-eager",
+                           "--kv-cache-memory-bytes",
+                           "--enable-prefix-caching",
+                           "--no-enable-prefix-caching",
+                           "--enable-chunked-prefill",
+                           "--scheduling-policy",
+                           "--long-prefill-token-threshold",
+                           "--compilation-config",
+                           "--additional-config",
+                           "--kv-transfer-config"}) {
     EXPECT_NE(app.get_option_no_throw(name), nullptr) << name;
   }
 }

@@ -17,9 +17,12 @@ TEST(RunFlags, WhatWouldHaveNoEffectIsAnError) {
       {"--prompt and --prompt-ids", [](RunFlags& f) { f.prompt_ids = "1"; }},
       {"--json needs", [](RunFlags& f) { f.prompt.reset(), f.json = true; }},
       {"--logprobs needs", [](RunFlags& f) { f.prompt.reset(), f.logprobs = 2; }},
-      {"--system has no place with --raw", [](RunFlags& f) { f.system = "be brief", f.raw = true; }},
-      {"--system has no place with --prompt-ids", [](RunFlags& f) { f.prompt.reset(), f.prompt_ids = "1", f.system = "x"; }},
-      {"--raw has no effect", [](RunFlags& f) { f.prompt.reset(), f.prompt_ids = "1", f.raw = true; }},
+      {"--system has no place with --raw",
+       [](RunFlags& f) { f.system = "be brief", f.raw = true; }},
+      {"--system has no place with --prompt-ids",
+       [](RunFlags& f) { f.prompt.reset(), f.prompt_ids = "1", f.system = "x"; }},
+      {"--raw has no effect",
+       [](RunFlags& f) { f.prompt.reset(), f.prompt_ids = "1", f.raw = true; }},
       {"--min-tokens 300", [](RunFlags& f) { f.min_tokens = 300; }},
       {"--min-tokens 9", [](RunFlags& f) { f.min_tokens = 9, f.max_tokens = 8; }},
       {"--request-seed 5", [](RunFlags& f) { f.request_seed = 5; }},
@@ -56,7 +59,9 @@ TEST(RunFlags, MaxTokensIsNeverCutSilently) {
   f.max_tokens = 91;
   const auto sampling = SamplingOf(f, 10, 100);
   ASSERT_FALSE(sampling.ok());
-  EXPECT_EQ(sampling.status().message(), "--max-tokens 91 and 10 tokens of prompt exceed --max-model-len 100; there is room for 90");
+  EXPECT_EQ(
+      sampling.status().message(),
+      "--max-tokens 91 and 10 tokens of prompt exceed --max-model-len 100; there is room for 90");
   f.max_tokens.reset();
   f.min_tokens = 95;
   EXPECT_FALSE(SamplingOf(f, 10, 100).ok());

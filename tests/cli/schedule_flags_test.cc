@@ -75,7 +75,11 @@ TEST(ChooseSchedule, AWholeSharedExpertIsAskedForByEitherName) {
   });
   EXPECT_TRUE(named.whole_shared_expert);
   EXPECT_EQ(named.config.schedule, Schedule::kSp);
-  EXPECT_EQ(Told(named, "--schedule sp goes over --additional-config enable_shared_expert_dp, which would be fc1"), 1) << AllNotices(named);
+  EXPECT_EQ(Told(named,
+                 "--schedule sp goes over --additional-config enable_shared_expert_dp, which would "
+                 "be fc1"),
+            1)
+      << AllNotices(named);
 }
 
 // What upstream's words make together.
@@ -95,7 +99,8 @@ TEST(ChooseSchedule, UpstreamsWordsNameASchedule) {
             Schedule::kFc1Fc2, 1},
         Row{no, R"({"enable_shared_expert_dp":true})", Schedule::kFc1, 1},
         Row{no, R"({"enable_shared_expert_dp":false})", Schedule::kPlain, 1},
-        Row{no, R"({"enable_shared_expert_dp":true,"flashcomm2_parallel_size":2})", Schedule::kFc1Fc2, 2},
+        Row{no, R"({"enable_shared_expert_dp":true,"flashcomm2_parallel_size":2})",
+            Schedule::kFc1Fc2, 2},
         Row{no, R"({"enable_flashcomm2_parallel_size":0})", Schedule::kPlain, 1},
         Row{no, R"({"enable_flashcomm2_parallel_size":-1})", Schedule::kPlain, 1},
         Row{sp, R"({"flashcomm2_parallel_size":2})", Schedule::kFc2, 2}}) {

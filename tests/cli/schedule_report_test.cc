@@ -5,7 +5,8 @@
 namespace weft::cli {
 namespace {
 
-ScheduleRow RowOf(const std::string& schedule, std::vector<double> ns, std::vector<double> plain_ns) {
+ScheduleRow RowOf(const std::string& schedule, std::vector<double> ns,
+                  std::vector<double> plain_ns) {
   ScheduleRow row;
   row.schedule = schedule;
   row.taken = schedule.substr(0, schedule.find(' '));
@@ -30,9 +31,11 @@ TEST(WinnerOf, IsFasterThanPlainBeyondTheNoise) {
   EXPECT_EQ(WinnerOf({plain, sp, fc2}), "fc2 otp=2");
   EXPECT_EQ(WinnerOf({sp, fc2}), "fc2 otp=2");
   // Two of five pairs disagree.
-  EXPECT_EQ(WinnerOf({plain, RowOf("sp", {80, 80, 80, 101, 102}, {100, 100, 100, 100, 100})}), "plain");
+  EXPECT_EQ(WinnerOf({plain, RowOf("sp", {80, 80, 80, 101, 102}, {100, 100, 100, 100, 100})}),
+            "plain");
   // All pairs agree, but plain beside itself is as far off.
-  EXPECT_EQ(WinnerOf({RowOf("plain", {90, 110, 90, 110, 90}, {100, 100, 100, 100, 100}), sp}), "plain");
+  EXPECT_EQ(WinnerOf({RowOf("plain", {90, 110, 90, 110, 90}, {100, 100, 100, 100, 100}), sp}),
+            "plain");
   EXPECT_EQ(WinnerOf({plain}), "plain");
 }
 
@@ -52,10 +55,12 @@ TEST(ScheduleReport, TellsWhatRanInstead) {
   testing::internal::CaptureStdout();
   Print({.name = "prefill:8", .rows = 8}, {row, RowOf("fc2 otp=1", {1}, {1})});
   const std::string out = testing::internal::GetCapturedStdout();
-  for (const char* text : {"runs plain: rows 8 < 9\n", " 4.0 ", "-3 B", "winner"}) EXPECT_NE(out.find(text), std::string::npos) << text << out;
+  for (const char* text : {"runs plain: rows 8 < 9\n", " 4.0 ", "-3 B", "winner"})
+    EXPECT_NE(out.find(text), std::string::npos) << text << out;
   EXPECT_EQ(out.find("runs fc2"), std::string::npos) << out;
   const Json json = ToJson({.name = "prefill:8", .rows = 8}, {row});
-  EXPECT_TRUE(json.Find("schedules")->as_array()[0].Find("bytes")->Find("layer_formula")->is_null());
+  EXPECT_TRUE(
+      json.Find("schedules")->as_array()[0].Find("bytes")->Find("layer_formula")->is_null());
   EXPECT_EQ(json.Find("winner")->as_string(), "plain");
 }
 

@@ -43,10 +43,12 @@ TEST_F(SmolLm2Text, IdsAreThoseOfTokenizers) {
     const auto expected = text::IdsOf(ids[i]);
     EXPECT_EQ(Encode(text), expected) << i << ": " << DumpJson(text, {.ascii_only = true});
     const Json* unparsed = golden.Find("unparsed")->Find(std::to_string(i));
-    EXPECT_EQ(Encode(text, {.parse_special = false}), text::IdsOf(unparsed ? *unparsed : ids[i])) << i;
+    EXPECT_EQ(Encode(text, {.parse_special = false}), text::IdsOf(unparsed ? *unparsed : ids[i]))
+        << i;
     const Json* other = golden.Find("text")->Find(std::to_string(i));
     EXPECT_EQ(model_.tokenizer->Decode(expected, {.skip_special_tokens = false}),
-              other ? other->as_string() : text) << i;
+              other ? other->as_string() : text)
+        << i;
   }
 }
 

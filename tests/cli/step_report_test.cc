@@ -65,7 +65,8 @@ TEST(WorkOf, AttentionReadsTheCacheOfEachSequence) {
     const graph::Node& node = plan.graph.nodes[step.node];
     const int64_t q_width = plan.graph.value(node.in[0]).dims[1].n;
     int64_t kv_width = 0;  // a kv head that two ranks read is read twice
-    for (int r = 0; r < ranks; ++r) kv_width += plan::LocalWidth(plan.graph, plan.graph.value(node.in[1]), r);
+    for (int r = 0; r < ranks; ++r)
+      kv_width += plan::LocalWidth(plan.graph, plan.graph.value(node.in[1]), r);
     const Work work = WorkOf(plan, step, {3, 1, 99}, 3);
     EXPECT_EQ(work.bytes, 3.0 * 100 * 2 * kv_width * 2) << "K and V of bf16, 100 positions";
     EXPECT_EQ(work.bf16, 3.0 * 100 * 4 * q_width);
@@ -107,9 +108,10 @@ TEST(SiteOf, TellsTheStepsOfALayerApartAndNotTheLayers) {
     mlps[schedule] = sites["L00.mlp"];
   }
   using Names = std::set<std::string>;
-  EXPECT_EQ(mlps[plan::Schedule::kPlain], (Names{"matmul gate", "silu_mul", "matmul down_proj", "all_reduce down_proj"}));
-  EXPECT_EQ(mlps[plan::Schedule::kGather],
-            (Names{"matmul gate", "silu_mul", "all_gather silu_mul", "matmul down_proj", "all_gather down_proj"}));
+  EXPECT_EQ(mlps[plan::Schedule::kPlain],
+            (Names{"matmul gate", "silu_mul", "matmul down_proj", "all_reduce down_proj"}));
+  EXPECT_EQ(mlps[plan::Schedule::kGather], (Names{"matmul gate", "silu_mul", "all_gather silu_mul",
+                                                  "matmul down_proj", "all_gather down_proj"}));
 }
 
 TEST(ReportOf, SumsLikeStepsOverLayersAndWorkers) {

@@ -115,18 +115,24 @@ TEST(ReadUpstream, FusedMc2SaysWhatMovesRowsHere) {
 }
 
 TEST(ReadUpstream, WeightPrefetchGoesByOptionThenVariable) {
-  const std::map<std::string, std::string, std::less<>> environment = {{"VLLM_ASCEND_ATTN_WEIGHT_PREFETCH", "1"}};
+  const std::map<std::string, std::string, std::less<>> environment = {
+      {"VLLM_ASCEND_ATTN_WEIGHT_PREFETCH", "1"}};
   EXPECT_TRUE(Read({.environment = environment}).prefetch_weights->value);
   EXPECT_FALSE(Read({}).prefetch_weights);
-  const UpstreamConfig off = Read({.additional_config = {R"({"weight_prefetch_config":{"enabled":false}})"}, .environment = environment});
+  const UpstreamConfig off =
+      Read({.additional_config = {R"({"weight_prefetch_config":{"enabled":false}})"},
+            .environment = environment});
   EXPECT_FALSE(off.prefetch_weights->value);
   ASSERT_EQ(off.notices.size(), 1u);
   EXPECT_NE(off.notices[0].text.find("gives way"), std::string::npos);
   // Their ratios are of weights, ours is half of the second-level cache.
-  const UpstreamConfig ratio = Read({.additional_config = {R"({"weight_prefetch_config":{"enabled":true,"prefetch_ratio":{"attn":{"qkv":1.0}}}})"}});
+  const UpstreamConfig ratio = Read(
+      {.additional_config = {
+           R"({"weight_prefetch_config":{"enabled":true,"prefetch_ratio":{"attn":{"qkv":1.0}}}})"}});
   EXPECT_TRUE(ratio.prefetch_weights->value);
   ASSERT_EQ(ratio.notices.size(), 1u);
-  EXPECT_NE(ratio.notices[0].text.find("weight_prefetch_config.prefetch_ratio"), std::string::npos) << ratio.notices[0].text;
+  EXPECT_NE(ratio.notices[0].text.find("weight_prefetch_config.prefetch_ratio"), std::string::npos)
+      << ratio.notices[0].text;
   EXPECT_FALSE(ReadUpstream({.additional_config = {R"({"weight_prefetch_config":true})"}}).ok());
   EXPECT_FALSE(ReadUpstream({.environment = {{"VLLM_ASCEND_ATTN_WEIGHT_PREFETCH", "yes"}}}).ok());
 }

@@ -94,7 +94,8 @@ TEST(ThreadFabric, GroupsMeetByThemselves) {
     const int group = rank % 2 == 0 ? left : right;
     const int rounds = rank % 2 == 0 ? 50 : 20;
     for (int i = 0; i < rounds && statuses[rank].ok(); ++i) {
-      statuses[rank] = fabric->Sync({group, rank, 0}, {.deadline_ns = SteadyNowNs() + 20 * kNsPerSecond});
+      statuses[rank] =
+          fabric->Sync({group, rank, 0}, {.deadline_ns = SteadyNowNs() + 20 * kNsPerSecond});
     }
   };
   team->RunEach(job);
@@ -114,19 +115,20 @@ TEST(ThreadFabric, AStalledRankIsNamedAndEverybodyIsReleased) {
     if (place.rank == 2) return;  // stalled
     if (place.rank == 1) return;  // rank 3 then waits too, with no deadline of its own
     const bool has_deadline = place.rank == 0;
-    statuses[w] = fabric->Sync(
-        {place.rank % 2 == 0 ? left : right, place.rank, place.worker},
-        {.deadline_ns = has_deadline ? start + 100 * kNsPerMs : device::kNoDeadline,
-         .step = 41,
-         .what = NameOf(Collective::kAllReduce).data()});
+    statuses[w] =
+        fabric->Sync({place.rank % 2 == 0 ? left : right, place.rank, place.worker},
+                     {.deadline_ns = has_deadline ? start + 100 * kNsPerMs : device::kNoDeadline,
+                      .step = 41,
+                      .what = NameOf(Collective::kAllReduce).data()});
   };
   team->RunEach(job);
   EXPECT_LT(SteadyNowNs() - start, 5 * kNsPerSecond);
   for (size_t w = 0; w < places.size(); ++w) {
     if (places[w].rank == 1 || places[w].rank == 2) continue;
     EXPECT_EQ(statuses[w].code(), StatusCode::kDeadline);
-    EXPECT_NE(statuses[w].message().find("of rank 0 waited 0.1 s for rank 2 at step 41 (all_reduce)"),
-              std::string::npos)
+    EXPECT_NE(
+        statuses[w].message().find("of rank 0 waited 0.1 s for rank 2 at step 41 (all_reduce)"),
+        std::string::npos)
         << statuses[w].message();
   }
   // It stays broken: nobody runs half a step on it.

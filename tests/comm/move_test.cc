@@ -159,13 +159,22 @@ TEST(PairMax, EveryRankGetsTheLargestWithTheLowestId) {
   }
 }
 
-// Who asks before the routes are known hears the most that can be; afterwards what it is. A row that meets two experts
-// of a member crosses once.
+// Who asks before the routes are known hears the most that can be; afterwards what it is. A row
+// that meets two experts of a member crosses once.
 TEST(DispatchRows, BytesAreThoseOfTheRowsThatAreMet) {
   std::vector<std::byte> rows(4 * 8), out(4 * 8);
-  const std::vector<int32_t> ids{0, 1, 2, 3, 0, 3, 1, 2}, place{0, 1, -1, -1, 2, -1, 3, -1};  // 4 tokens, member 0 has experts 0 and 1
-  const HeldRows held[] = {{.from = 0, .begin = 0, .end = 1, .planes = {{rows.data(), 8}}}, {.from = 1, .begin = 1, .end = 4, .planes = {{rows.data() + 8, 8}}}};
-  DispatchRowsArgs a{.rank = 0, .tokens = 4, .top_k = 2, .first = 0, .count = 2, .place = place.data(), .held = held, .held_count = 2};
+  const std::vector<int32_t> ids{0, 1, 2, 3, 0, 3, 1, 2},
+      place{0, 1, -1, -1, 2, -1, 3, -1};  // 4 tokens, member 0 has experts 0 and 1
+  const HeldRows held[] = {{.from = 0, .begin = 0, .end = 1, .planes = {{rows.data(), 8}}},
+                           {.from = 1, .begin = 1, .end = 4, .planes = {{rows.data() + 8, 8}}}};
+  DispatchRowsArgs a{.rank = 0,
+                     .tokens = 4,
+                     .top_k = 2,
+                     .first = 0,
+                     .count = 2,
+                     .place = place.data(),
+                     .held = held,
+                     .held_count = 2};
   a.bytes[0] = a.to_stride[0] = 8;
   a.to[0] = out.data();
   const Method<DispatchRowsArgs>& direct = *DispatchRowsMethods()[0];
@@ -181,7 +190,9 @@ TEST(DispatchRows, BytesAreThoseOfTheRowsThatAreMet) {
 // Negative control: a row out of another owner's window is not what the contract gives.
 TEST(DispatchRows, ARowOfTheWrongOwnerShows) {
   Rng rng(77);
-  DispatchCase test(DispatchRowsMethods()[0], {.tokens = {0, 3, 6}, .experts = {0, 2, 4}, .top_k = 2, .bytes = {64}, .seed = 5});
+  DispatchCase test(
+      DispatchRowsMethods()[0],
+      {.tokens = {0, 3, 6}, .experts = {0, 2, 4}, .top_k = 2, .bytes = {64}, .seed = 5});
   std::vector<std::vector<std::byte>> windows;
   std::vector<std::byte*> seen;
   for (int m = 0; m < 2; ++m) {

@@ -17,7 +17,10 @@ struct Matrix {
     }
   }
   uint8_t& at(int64_t i, int64_t j) { return bytes[static_cast<size_t>(i * stride + j)]; }
-  View view() { return {.data = bytes.data(), .rows = rows, .cols = cols, .stride = stride, .dtype = DType::kU8}; }
+  View view() {
+    return {
+        .data = bytes.data(), .rows = rows, .cols = cols, .stride = stride, .dtype = DType::kU8};
+  }
 
   int64_t rows, cols, stride;
   std::vector<uint8_t> bytes;
@@ -28,7 +31,8 @@ void Copy(std::span<const Part> parts, int count) {
     const Part& part = parts[static_cast<size_t>(p)];
     for (int64_t r = 0; r < part.rows; ++r) {
       std::memcpy(static_cast<std::byte*>(part.to) + r * part.to_stride,
-                  static_cast<const std::byte*>(part.data) + r * part.stride, static_cast<size_t>(part.bytes));
+                  static_cast<const std::byte*>(part.data) + r * part.stride,
+                  static_cast<size_t>(part.bytes));
     }
   }
 }

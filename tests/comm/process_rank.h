@@ -179,15 +179,19 @@ inline void CheckSync(Link& link) {
   }
 }
 
-// What a rank has posted travels before anybody waits for it: peers get the bytes of that moment, as far as a
-// message goes.
+// What a rank has posted travels before anybody waits for it: peers get the bytes of that moment,
+// as far as a message goes.
 inline void CheckPostSetsOff(Link& link) {
   ProcessRank self(link, 1, 64);
   const int rank = link.rank(), next = (rank + 1) % link.ranks();
   const std::span<std::byte> mine = self.fabric().WindowOf(rank);
   const auto reads = [&](int member, ReadVisit visit) {
     const int holder = (member + 1) % link.ranks();
-    visit({.from = holder, .rows = 1, .bytes = 8, .data = self.fabric().WindowOf(holder).data(), .stride = 8});
+    visit({.from = holder,
+           .rows = 1,
+           .bytes = 8,
+           .data = self.fabric().WindowOf(holder).data(),
+           .stride = 8});
   };
   for (int round = 0; round < 3; ++round) {
     std::ranges::fill(mine, std::byte(10 * round + rank + 1));

@@ -37,7 +37,8 @@ class ReduceCase {
     for (auto& leaf : leaves_) {
       leaf.resize(shape.rows * shape.cols);
       // Magnitudes over 2^12: close sums would hide a wrong order behind the rounding.
-      for (float& x : leaf) x = rng.Uniform(-1, 1) * std::ldexp(1.0f, static_cast<int>(rng.Below(12)));
+      for (float& x : leaf)
+        x = rng.Uniform(-1, 1) * std::ldexp(1.0f, static_cast<int>(rng.Below(12)));
     }
     if (shape.bias) {
       for (int64_t i = 0; i < shape.cols; ++i) bias_.push_back(rng.Uniform(-4, 4));
@@ -56,11 +57,12 @@ class ReduceCase {
     }
     pristine_ = root_memory_;
     // The best that this machine has and the contract, by turns.
-    finish_ = shape.seed % 2 == 0 ? kernels::FinishKernels().back()
-                                  : kernels::Choose(kernels::FinishKernels(),
-                                                    kernels::FinishArgs{.count = layout_.count(),
-                                                                        .y = {.dtype = shape.dtype}},
-                                                    kernels::DetectIsa());
+    finish_ = shape.seed % 2 == 0
+                  ? kernels::FinishKernels().back()
+                  : kernels::Choose(
+                        kernels::FinishKernels(),
+                        kernels::FinishArgs{.count = layout_.count(), .y = {.dtype = shape.dtype}},
+                        kernels::DetectIsa());
     for (int rank = 0; rank < shape.ranks; ++rank) {
       y_memory_.emplace_back((shape.rows * stride_ + shape.offset + 16) * 4);
     }

@@ -7,7 +7,8 @@ namespace {
 
 // Every split of the leaves into contiguous ranges of up to four members, some empty.
 template <typename Visit>
-void ForSplits(int leaves, int members, const Visit& visit, std::vector<LeafRange> owned = {}, int begin = 0) {
+void ForSplits(int leaves, int members, const Visit& visit, std::vector<LeafRange> owned = {},
+               int begin = 0) {
   if (static_cast<int>(owned.size()) + 1 == members) {
     owned.push_back({begin, leaves});
     visit(owned);
@@ -30,7 +31,8 @@ TEST(Roots, TileTheLeavesInOrderAndStayWithTheirMember) {
       for (int member = 0; member < static_cast<int>(owned.size()); ++member) {
         const LeafRange& range = owned[static_cast<size_t>(member)];
         EXPECT_EQ(layout.CountOf(member) == 0, range.begin == range.end);
-        for (int r = layout.firsts[static_cast<size_t>(member)]; r < layout.firsts[static_cast<size_t>(member) + 1]; ++r) {
+        for (int r = layout.firsts[static_cast<size_t>(member)];
+             r < layout.firsts[static_cast<size_t>(member) + 1]; ++r) {
           const LeafRange& root = layout.roots[static_cast<size_t>(r)];
           EXPECT_EQ(root.begin, next);
           EXPECT_LT(root.begin, root.end);

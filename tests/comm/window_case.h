@@ -322,15 +322,16 @@ struct DispatchShape {
   std::vector<int64_t> tokens;   // [members + 1] whose rows begin where
   std::vector<int32_t> experts;  // [members + 1] likewise
   int top_k = 1;
-  std::vector<int64_t> bytes;    // of a row, by plane
-  int64_t padding = 0;           // bytes behind each row
+  std::vector<int64_t> bytes;  // of a row, by plane
+  int64_t padding = 0;         // bytes behind each row
   uint64_t seed = 1;
 };
 
 // Tokens choose experts at random; some members have none, some get no row.
 class DispatchCase final : public MethodCase<DispatchRowsArgs> {
  public:
-  DispatchCase(const Method<DispatchRowsArgs>* method, DispatchShape shape) : MethodCase(method), shape_(std::move(shape)) {
+  DispatchCase(const Method<DispatchRowsArgs>* method, DispatchShape shape)
+      : MethodCase(method), shape_(std::move(shape)) {
     const auto members = shape_.tokens.size() - 1;
     args_.resize(members);
     places_.resize(members);
@@ -344,20 +345,26 @@ class DispatchCase final : public MethodCase<DispatchRowsArgs> {
     }
     for (size_t m = 0; m < members; ++m) {
       int32_t next = 0;
-      for (const int32_t id : ids_) places_[m].push_back(id >= shape_.experts[m] && id < shape_.experts[m + 1] ? next++ : -1);
+      for (const int32_t id : ids_)
+        places_[m].push_back(id >= shape_.experts[m] && id < shape_.experts[m + 1] ? next++ : -1);
     }
   }
   std::string Name() const override {
-    return fmt::format("dispatch_rows {}: tokens from {}, experts from {}, top {}, rows of {} bytes and {}", method_->name, fmt::join(shape_.tokens, " "),
-                       fmt::join(shape_.experts, " "), shape_.top_k, fmt::join(shape_.bytes, "+"), shape_.padding);
+    return fmt::format(
+        "dispatch_rows {}: tokens from {}, experts from {}, top {}, rows of {} bytes and {}",
+        method_->name, fmt::join(shape_.tokens, " "), fmt::join(shape_.experts, " "), shape_.top_k,
+        fmt::join(shape_.bytes, "+"), shape_.padding);
   }
-  int64_t WindowBytes(int member) const override { return ResultOf(member).begin + ResultOf(member).bytes + 64; }
+  int64_t WindowBytes(int member) const override {
+    return ResultOf(member).begin + ResultOf(member).bytes + 64;
+  }
   void Fill(int member, std::byte* window) const override {
     std::fill_n(window, WindowBytes(member), kFiller);
     Rng rng(shape_.seed + static_cast<uint64_t>(member));
     for (size_t p = 0; p < shape_.bytes.size(); ++p) {
       for (int64_t row = 0; row < RowsOf(member); ++row) {
-        for (int64_t b = 0; b < shape_.bytes[p]; ++b) window[SourceAt(member, p) + row * Stride(p) + b] = std::byte(rng.Next());
+        for (int64_t b = 0; b < shape_.bytes[p]; ++b)
+          window[SourceAt(member, p) + row * Stride(p) + b] = std::byte(rng.Next());
       }
     }
   }
@@ -365,12 +372,17 @@ class DispatchCase final : public MethodCase<DispatchRowsArgs> {
     held_.clear();
     for (int m = 0; m < members(); ++m) {
       HeldRows held{.from = m, .begin = shape_.tokens[m], .end = shape_.tokens[m + 1]};
-      for (size_t p = 0; p < shape_.bytes.size(); ++p) held.planes[p] = {windows[m] + SourceAt(m, p), Stride(p)};
+      for (size_t p = 0; p < shape_.bytes.size(); ++p)
+        held.planes[p] = {windows[m] + SourceAt(m, p), Stride(p)};
       held_.push_back(held);
     }
     for (int m = 0; m < members(); ++m) {
       DispatchRowsArgs& a = args_[m];
-      a = {.rank = m, .tokens = shape_.tokens.back(), .top_k = shape_.top_k, .ids = ids_.data(), .first = shape_.experts[m]};
+      a = {.rank = m,
+           .tokens = shape_.tokens.back(),
+           .top_k = shape_.top_k,
+           .ids = ids_.data(),
+           .first = shape_.experts[m]};
       a.count = shape_.experts[m + 1] - shape_.experts[m];
       a.place = places_[m].data();
       a.held = held_.data();
@@ -407,7 +419,9 @@ class DispatchCase final : public MethodCase<DispatchRowsArgs> {
 
  private:
   int64_t RowsOf(int member) const { return shape_.tokens[member + 1] - shape_.tokens[member]; }
-  int64_t RoutesOf(int member) const { return std::ranges::count_if(places_[member], [](int32_t to) { return to >= 0; }); }
+  int64_t RoutesOf(int member) const {
+    return std::ranges::count_if(places_[member], [](int32_t to) { return to >= 0; });
+  }
   int64_t Stride(size_t plane) const { return shape_.bytes[plane] + shape_.padding; }
   int64_t SourceAt(int member, size_t plane) const {
     int64_t at = 64;
@@ -550,13 +564,16 @@ inline std::vector<std::unique_ptr<WindowCase>> WindowCases(int members, uint64_
   }
   for (int64_t rows : {0, 1, 5, large ? 1031 : 67}) {
     for (int top_k : {1, 3}) {
-      DispatchShape shape{.tokens = RandomCuts(rows, members, &rng),
-                          .top_k = top_k,
-                          .bytes = rng.Below(2) ? std::vector<int64_t>{4224} : std::vector<int64_t>{96, 12, 12},
-                          .padding = static_cast<int64_t>(rng.Below(3)) * 4,
-                          .seed = rng.Next()};
-      for (int64_t cut : RandomCuts(7, members, &rng)) shape.experts.push_back(static_cast<int32_t>(cut));
-      for (const auto* method : DispatchRowsMethods()) out.push_back(std::make_unique<DispatchCase>(method, shape));
+      DispatchShape shape{
+          .tokens = RandomCuts(rows, members, &rng),
+          .top_k = top_k,
+          .bytes = rng.Below(2) ? std::vector<int64_t>{4224} : std::vector<int64_t>{96, 12, 12},
+          .padding = static_cast<int64_t>(rng.Below(3)) * 4,
+          .seed = rng.Next()};
+      for (int64_t cut : RandomCuts(7, members, &rng))
+        shape.experts.push_back(static_cast<int32_t>(cut));
+      for (const auto* method : DispatchRowsMethods())
+        out.push_back(std::make_unique<DispatchCase>(method, shape));
     }
   }
   for (int64_t rows : {0, 1, 7, 64}) {

@@ -19,7 +19,8 @@ int Left(Ahead& ahead) {
 
 TEST(Ahead, AsksForEveryLineOnceAndGoesOnWhereItStood) {
   const std::vector<std::byte> memory(64 * 11);
-  const std::vector<std::span<const std::byte>> pieces{{memory.data(), 64 * 8}, {memory.data() + 64 * 8, 64 * 3}};
+  const std::vector<std::span<const std::byte>> pieces{{memory.data(), 64 * 8},
+                                                       {memory.data() + 64 * 8, 64 * 3}};
   Ahead ahead{pieces};
   EXPECT_TRUE(ahead.IsOf(pieces));
   EXPECT_TRUE(ahead.Fetch());

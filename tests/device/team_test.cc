@@ -107,8 +107,10 @@ TEST(Team, WorkersRunWhereTheyArePinned) {
 }
 
 TEST(Team, AMissingCpuIsAnErrorThatNamesTheWorker) {
-  Result<std::unique_ptr<Team>> team = Team::Create(
-      {.workers = 2, .cpus = {kUnpinned, 1000}, .names = {"worker 0 of rank 0", "worker 0 of rank 1"}});
+  Result<std::unique_ptr<Team>> team =
+      Team::Create({.workers = 2,
+                    .cpus = {kUnpinned, 1000},
+                    .names = {"worker 0 of rank 0", "worker 0 of rank 1"}});
   ASSERT_FALSE(team.ok());
   EXPECT_NE(team.status().message().find("worker 0 of rank 1: cannot run on CPU 1000"),
             std::string::npos)

@@ -42,10 +42,14 @@ HarnessConfig RandomConfig(Rng* rng) {
     s.lookup_min = 1;
     c.executor.limits.draft_head = s.method == SpeculationMethod::kMtp;
     c.executor.limits.draft_tokens = s.tokens;
-    c.executor.limits.rows_max = c.engine.max_num_seqs + static_cast<int32_t>(rng->Below(c.engine.max_num_seqs * s.tokens + 1));
+    c.executor.limits.rows_max =
+        c.engine.max_num_seqs +
+        static_cast<int32_t>(rng->Below(c.engine.max_num_seqs * s.tokens + 1));
     c.executor.limits.seqs_max = c.engine.max_num_seqs;
   }
-  if (rng->Below(3) == 0) c.executor.limits.states = std::max(c.executor.limits.seqs_max, c.executor.limits.rows_max) + 1 + static_cast<int32_t>(rng->Below(9));
+  if (rng->Below(3) == 0)
+    c.executor.limits.states = std::max(c.executor.limits.seqs_max, c.executor.limits.rows_max) +
+                               1 + static_cast<int32_t>(rng->Below(9));
   return c;
 }
 
@@ -82,7 +86,9 @@ void Live(uint64_t seed, int steps, Totals* totals) {
     h.executor->before_step = [&](uint64_t, const plan::StepInputs&) {
       return rng.Below(50) == 0 ? Status::Internal("injected") : Status::Ok();
     };
-    h.executor->before_draft = [&](uint64_t) { return rng.Below(100) == 0 ? Status::Internal("injected") : Status::Ok(); };
+    h.executor->before_draft = [&](uint64_t) {
+      return rng.Below(100) == 0 ? Status::Internal("injected") : Status::Ok();
+    };
     h.executor->after_draft = [&](size_t, SampleOut* out) {
       if (rng.Below(20) == 0) out->has_nan = 1;
     };

@@ -47,7 +47,8 @@ TEST(EngineSpeculation, TheAnswerIsThatWithoutDraftsInFewerSteps) {
         ASSERT_TRUE(h.Submit(id, prompts[id], Greedy(40)).ok());
       }
       h.Drain();
-      for (const auto& [id, prompt] : prompts) EXPECT_EQ(h.stories[id].ids, Expect(h.executor->model(), prompt, Greedy(40))) << id;
+      for (const auto& [id, prompt] : prompts)
+        EXPECT_EQ(h.stories[id].ids, Expect(h.executor->model(), prompt, Greedy(40))) << id;
       const MetricsSnapshot m = h.engine->Metrics();
       EXPECT_GT(m.spec_decode_accepted_tokens, 0u);
       EXPECT_GT(m.spec_decode_draft_tokens, m.spec_decode_accepted_tokens) << "some were wrong";
@@ -60,14 +61,17 @@ TEST(EngineSpeculation, TheAnswerIsThatWithoutDraftsInFewerSteps) {
   }
 }
 
-// Random, with everything that looks at what was generated: drafts count as output for the rows behind them.
+// Random, with everything that looks at what was generated: drafts count as output for the rows
+// behind them.
 TEST(EngineSpeculation, RandomAnswersAreThoseWithoutDraftsToo) {
   uint64_t accepted = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Harness h(Recurrent(3));
     Rng rng(seed);
     const Ids prompt = RandomPrompt(&rng, 1 + static_cast<int32_t>(rng.Below(20)));
-    SamplingParams p{.temperature = 0.3f + 0.1f * static_cast<float>(rng.Below(8)), .seed = rng.Next(), .max_tokens = 30};
+    SamplingParams p{.temperature = 0.3f + 0.1f * static_cast<float>(rng.Below(8)),
+                     .seed = rng.Next(),
+                     .max_tokens = 30};
     if (rng.Below(2) == 0) p.frequency_penalty = 1.5f;
     if (rng.Below(2) == 0) p.repetition_penalty = 1.3f;
     if (rng.Below(2) == 0) p.top_p = 0.9f;
@@ -83,8 +87,8 @@ TEST(EngineSpeculation, RandomAnswersAreThoseWithoutDraftsToo) {
   EXPECT_GT(accepted, 50u);
 }
 
-// What one verify step tells each of some requests: drafts of each, and what their rows sample, the last being
-// the row behind all drafts.
+// What one verify step tells each of some requests: drafts of each, and what their rows sample, the
+// last being the row behind all drafts.
 std::vector<Ids> Verified(const std::vector<Ids>& drafts, const std::vector<Ids>& sampled) {
   HarnessConfig c = Speculating(3);
   Harness h(c);
@@ -118,7 +122,8 @@ std::vector<Ids> Verified(const std::vector<Ids>& drafts, const std::vector<Ids>
       row -= sampled[r].size();
     }
   };
-  for (size_t r = 0; r < drafts.size(); ++r) EXPECT_TRUE(h.Submit(std::to_string(r), {static_cast<int32_t>(r) + 1, 2}, Greedy(40)).ok());
+  for (size_t r = 0; r < drafts.size(); ++r)
+    EXPECT_TRUE(h.Submit(std::to_string(r), {static_cast<int32_t>(r) + 1, 2}, Greedy(40)).ok());
   h.engine->Step();
   h.engine->Step();
   std::vector<Ids> told;
@@ -131,7 +136,8 @@ std::vector<Ids> Verified(const std::vector<Ids>& drafts, const std::vector<Ids>
   return told;
 }
 
-// Rows of spec/engine 5.A: the first mismatch still tells what was sampled there, and the last row is a token more.
+// Rows of spec/engine 5.A: the first mismatch still tells what was sampled there, and the last row
+// is a token more.
 TEST(EngineSpeculation, AcceptanceRows) {
   struct Row {
     const char* name;
@@ -142,7 +148,10 @@ TEST(EngineSpeculation, AcceptanceRows) {
            Row{"T2 early mismatch", {{1, 2, 3}}, {{1, 5, 3, 4}}, {{1, 5}}},
            Row{"T4 one draft", {{1}}, {{1, 2}}, {{1, 2}}},
            Row{"T4 no draft", {{}}, {{5}}, {{5}}},
-           Row{"T5 mismatches at different rows", {{1, 2, 3}, {4, 5, 6}}, {{1, 2, 7, 9}, {4, 8, 6, 9}}, {{1, 2, 7}, {4, 8}}},
+           Row{"T5 mismatches at different rows",
+               {{1, 2, 3}, {4, 5, 6}},
+               {{1, 2, 7, 9}, {4, 8, 6, 9}},
+               {{1, 2, 7}, {4, 8}}},
            Row{"first draft wrong", {{1, 2, 3}}, {{7, 2, 3, 4}}, {{7}}},
        }) {
     EXPECT_EQ(Verified(row.drafts, row.sampled), row.told) << row.name;
@@ -248,7 +257,8 @@ TEST(EngineSpeculation, ATightPoolAndATightBudgetDropDraftsFirst) {
     return Status::Ok();
   };
   h.Drain();
-  for (const auto& [id, prompt] : prompts) EXPECT_EQ(h.stories[id].ids, Expect(h.executor->model(), prompt, Greedy(16))) << id;
+  for (const auto& [id, prompt] : prompts)
+    EXPECT_EQ(h.stories[id].ids, Expect(h.executor->model(), prompt, Greedy(16))) << id;
   EXPECT_EQ(h.engine->Metrics().preemptions, 0u);
   EXPECT_GT(h.engine->Metrics().spec_decode_accepted_tokens, 0u);
   h.ExpectClean();
@@ -288,7 +298,8 @@ TEST(EngineSpeculation, NaNAmongDraftsIsAnErrorWhereItIsReadAndNoneElsewhere) {
     ASSERT_TRUE(h.Submit("n", {1, 2}, Greedy(10)).ok());
     h.Drain();
     const Ids whole = Expect(h.executor->model(), {1, 2}, Greedy(10));
-    EXPECT_EQ(h.stories["n"].ids, Ids(whole.begin(), whole.begin() + 3)) << "one of the prompt, two drafts";
+    EXPECT_EQ(h.stories["n"].ids, Ids(whole.begin(), whole.begin() + 3))
+        << "one of the prompt, two drafts";
     EXPECT_EQ(h.stories["n"].finish(), FinishReason::kError);
     h.ExpectClean();
   }
@@ -297,7 +308,9 @@ TEST(EngineSpeculation, NaNAmongDraftsIsAnErrorWhereItIsReadAndNoneElsewhere) {
 TEST(EngineSpeculation, AFailedDraftStepEndsItsRequestsAndNoOthers) {
   Harness h(Recurrent(2));
   bool fail = false;
-  h.executor->before_draft = [&](uint64_t) { return fail ? Status::Internal("injected") : Status::Ok(); };
+  h.executor->before_draft = [&](uint64_t) {
+    return fail ? Status::Internal("injected") : Status::Ok();
+  };
   ASSERT_TRUE(h.Submit("a", {1, 2}, Greedy(10)).ok());
   h.engine->Step();
   fail = true;
@@ -341,7 +354,8 @@ TEST(EngineSpeculation, WhereDraftsDoNotPayTheyStop) {
   const uint64_t drafts = h.engine->Metrics().spec_decode_drafts;
   EXPECT_GT(drafts, 0u);
   // Now and then one tries again.
-  for (int i = 31; i < 33; ++i) ASSERT_TRUE(h.Submit(std::to_string(i), RandomPrompt(&rng, 5), Greedy(40)).ok());
+  for (int i = 31; i < 33; ++i)
+    ASSERT_TRUE(h.Submit(std::to_string(i), RandomPrompt(&rng, 5), Greedy(40)).ok());
   h.Drain();
   EXPECT_GT(h.engine->Metrics().spec_decode_drafts, drafts);
   h.ExpectClean();
@@ -356,7 +370,8 @@ TEST(EngineSpeculation, AWrongConfigurationIsAnErrorAtStart) {
   };
   HarnessConfig c = Speculating(2);
   c.engine.speculation.tokens = 3;
-  EXPECT_EQ(refusal(c), "--speculative-config: num_speculative_tokens is 3; the plans were made for 2");
+  EXPECT_EQ(refusal(c),
+            "--speculative-config: num_speculative_tokens is 3; the plans were made for 2");
   c = Speculating(2);
   c.executor.limits.draft_head = false;
   EXPECT_NE(refusal(c).find("method mtp needs the checkpoint's draft head"), std::string::npos);

@@ -1,4 +1,5 @@
-// Models with recurrent states: slots of running requests, checkpoints of prefixes, and what may hit them.
+// Models with recurrent states: slots of running requests, checkpoints of prefixes, and what may
+// hit them.
 // Covers src/engine/kv/state_cache.cc src/engine/scheduler/scheduler.cc
 #include <gtest/gtest.h>
 
@@ -27,7 +28,8 @@ int32_t CachedTokens(const Harness& h, const std::string& id) {
   return -1;
 }
 
-void ExpectAnswer(const Harness& h, const std::string& id, const std::vector<int32_t>& prompt, int32_t tokens = 6) {
+void ExpectAnswer(const Harness& h, const std::string& id, const std::vector<int32_t>& prompt,
+                  int32_t tokens = 6) {
   EXPECT_EQ(h.stories.at(id).ids, Expect(h.executor->model(), prompt, Greedy(tokens))) << id;
 }
 
@@ -97,7 +99,8 @@ TEST(EngineStates, AnIntervalKeepsStatesInsideAPrompt) {
   h.Drain();
   ASSERT_TRUE(h.Submit("other", other, Greedy(6)).ok());
   h.Drain();
-  EXPECT_EQ(h.engine->Metrics().state_checkpoints, 4u) << "behind 8, 16, 24 and 28 tokens; the other one ends behind 16";
+  EXPECT_EQ(h.engine->Metrics().state_checkpoints, 4u)
+      << "behind 8, 16, 24 and 28 tokens; the other one ends behind 16";
   EXPECT_EQ(CachedTokens(h, "other"), 16);
   ExpectAnswer(h, "other", other);
   h.ExpectClean();

@@ -20,7 +20,9 @@ std::atomic<uint64_t> allocations{0};
   std::abort();
 }
 // std::stable_sort asks for its buffer so.
-[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return operator new(bytes); }
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  return operator new(bytes);
+}
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, size_t) noexcept { std::free(p); }
 

@@ -10,7 +10,8 @@ namespace weft::exec {
 namespace {
 
 plan::Plan PlanOf(const ExecConfig& config, int32_t rows) {
-  const auto checkpoint = support::OpenCheckpoint(WEFT_TESTS_DIR "/models/data/llama_8h8_llama3_bf16");
+  const auto checkpoint =
+      support::OpenCheckpoint(WEFT_TESTS_DIR "/models/data/llama_8h8_llama3_bf16");
   auto plan = ExplainPlan(*checkpoint, config, PlanKind::kBody, rows);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return plan.ok() ? std::move(plan).value() : plan::Plan{};
@@ -66,8 +67,9 @@ TEST(CpuTarget, ManyRowsAreReducedInTwoShots) {
             StepOf(few, graph::Op::kAllReduce)->cost.row_wire_bytes);
 }
 
-// An all-reduce of the model has 64 columns and one root on each of two ranks. So of each row a rank
-// takes 256 bytes with direct, and with two_shot 192, where an odd row makes one of them take 64 more.
+// An all-reduce of the model has 64 columns and one root on each of two ranks. So of each row a
+// rank takes 256 bytes with direct, and with two_shot 192, where an odd row makes one of them take
+// 64 more.
 std::string MethodOf(const plan::CostTable& costs, int32_t rows, int threads = 2) {
   ExecConfig config = support::SmallConfig(2, threads);
   config.costs = costs;
@@ -77,16 +79,21 @@ std::string MethodOf(const plan::CostTable& costs, int32_t rows, int threads = 2
 
 TEST(CpuTarget, TheCostTableSaysFromWhichSizeOnASecondMeetingPays) {
   const auto table = [](double two_shot_phase) {
-    return plan::CostTable{{{"all_reduce", "direct", 2, 100, 400}, {"all_reduce", "two_shot", 2, two_shot_phase, 200}}, {}};
+    return plan::CostTable{
+        {{"all_reduce", "direct", 2, 100, 400}, {"all_reduce", "two_shot", 2, two_shot_phase, 200}},
+        {}};
   };
   // direct: 100 + 100 r; two_shot: 2 p + 37.5 r, and 12.5 if r is odd. It must save a tenth.
-  for (const auto& [phase, first] : std::vector<std::pair<double, int>>{{10, 1}, {122, 4}, {200, 6}}) {
+  for (const auto& [phase, first] :
+       std::vector<std::pair<double, int>>{{10, 1}, {122, 4}, {200, 6}}) {
     for (int rows = 1; rows <= 8; ++rows) {
-      EXPECT_EQ(MethodOf(table(phase), rows), rows < first ? "direct" : "two_shot") << phase << " ns a phase, " << rows << " rows";
+      EXPECT_EQ(MethodOf(table(phase), rows), rows < first ? "direct" : "two_shot")
+          << phase << " ns a phase, " << rows << " rows";
     }
   }
   EXPECT_EQ(MethodOf(table(1e9), 64), "direct");
-  EXPECT_EQ(MethodOf({{{"all_reduce", "two_shot", 2, 1e9, 1e9}}, {}}, 1), "two_shot") << "the only one whose cost is known";
+  EXPECT_EQ(MethodOf({{{"all_reduce", "two_shot", 2, 1e9, 1e9}}, {}}, 1), "two_shot")
+      << "the only one whose cost is known";
   EXPECT_EQ(MethodOf({}, 64), "direct") << "nothing is known: the first that does not refuse";
 }
 
@@ -102,34 +109,49 @@ TEST(CpuTarget, AnotherTableGivesAnotherFingerprintThoughTheChoiceIsTheSame) {
 
 TEST(CpuTarget, WorkersThatShareAnExchangeMeetAndTakeAPartEach) {
   const auto table = [](double meeting) {
-    return plan::CostTable{{{"all_reduce", "direct", 2, 100, 400}, {"all_reduce", "two_shot", 2, 60, 400}}, {{2, meeting}}};
+    return plan::CostTable{
+        {{"all_reduce", "direct", 2, 100, 400}, {"all_reduce", "two_shot", 2, 60, 400}},
+        {{2, meeting}}};
   };
-  EXPECT_EQ(MethodOf(table(700), 8), "two_shot") << "720 of 900 ns; one worker a rank has nobody else to meet";
-  EXPECT_EQ(MethodOf(table(500), 8, 8), "two_shot") << "a quarter of the bytes and a meeting: 770 ns; direct is done by each for itself";
+  EXPECT_EQ(MethodOf(table(700), 8), "two_shot")
+      << "720 of 900 ns; one worker a rank has nobody else to meet";
+  EXPECT_EQ(MethodOf(table(500), 8, 8), "two_shot")
+      << "a quarter of the bytes and a meeting: 770 ns; direct is done by each for itself";
   EXPECT_EQ(MethodOf(table(700), 8, 8), "direct") << "900 of 970 ns";
-  EXPECT_EQ(MethodOf(table(0), 16, 8), "two_shot") << "16 rows are shared either way: 420 of 500 ns";
+  EXPECT_EQ(MethodOf(table(0), 16, 8), "two_shot")
+      << "16 rows are shared either way: 420 of 500 ns";
   EXPECT_EQ(MethodOf(table(700), 16, 8), "direct") << "1120 of 1200 ns is no tenth less";
 }
 
 TEST(CpuTarget, TheMethodsThatAreNotTakenTellTheirCosts) {
   ExecConfig config = support::SmallConfig(2);
-  config.costs = {{{"all_reduce", "direct", 2, 100, 400}, {"all_reduce", "two_shot", 2, 195, 200}}, {}};
+  config.costs = {{{"all_reduce", "direct", 2, 100, 400}, {"all_reduce", "two_shot", 2, 195, 200}},
+                  {}};
   const auto refusals = [&](int32_t rows) {
     std::string all;
     const plan::Plan plan = PlanOf(config, rows);
-    for (const plan::Refused& r : StepOf(plan, graph::Op::kAllReduce)->refused) all += fmt::format("{} ({})\n", r.impl, r.reason);
+    for (const plan::Refused& r : StepOf(plan, graph::Op::kAllReduce)->refused)
+      all += fmt::format("{} ({})\n", r.impl, r.reason);
     return all;
   };
-  EXPECT_EQ(refusals(1), "two_shot (440 ns for 1 row, direct takes 200 ns)\nhalving (the cost table does not know it)\n");
-  EXPECT_EQ(refusals(8), "direct (900 ns for 8 rows, two_shot takes 690 ns)\nhalving (the cost table does not know it)\n");
-  EXPECT_EQ(refusals(5), "two_shot (590 ns for 5 rows, direct takes 600 ns; it must save 10 %)\nhalving (the cost table does not know it)\n");
+  EXPECT_EQ(refusals(1),
+            "two_shot (440 ns for 1 row, direct takes 200 ns)\nhalving (the cost table does not "
+            "know it)\n");
+  EXPECT_EQ(refusals(8),
+            "direct (900 ns for 8 rows, two_shot takes 690 ns)\nhalving (the cost table does not "
+            "know it)\n");
+  EXPECT_EQ(refusals(5),
+            "two_shot (590 ns for 5 rows, direct takes 600 ns; it must save 10 %)\nhalving (the "
+            "cost table does not know it)\n");
   config.impl["all_reduce"] = "direct";
-  EXPECT_EQ(refusals(8), "two_shot (--impl all_reduce=direct)\nhalving (--impl all_reduce=direct)\n");
+  EXPECT_EQ(refusals(8),
+            "two_shot (--impl all_reduce=direct)\nhalving (--impl all_reduce=direct)\n");
 }
 
 TEST(CpuTarget, FamiliesNameTheirContracts) {
   for (const auto& [family, names] : CpuTarget::Families()) {
-    if (family == "all_reduce" || family == "reduce_scatter") continue;  // compared with a contract in tests/comm
+    if (family == "all_reduce" || family == "reduce_scatter")
+      continue;  // compared with a contract in tests/comm
     EXPECT_EQ(names.back(), "ref") << family;
   }
 }

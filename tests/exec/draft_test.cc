@@ -1,5 +1,5 @@
-// The draft head: against the golden rows of tools/oracle/make_tiny_hybrids.py, and one answer over ranks,
-// chunks and schedules.
+// The draft head: against the golden rows of tools/oracle/make_tiny_hybrids.py, and one answer over
+// ranks, chunks and schedules.
 // Covers src/exec/rank_executor.cc src/exec/model_instance_plans.cc
 #include <gtest/gtest.h>
 
@@ -12,7 +12,8 @@ namespace {
 
 using support::Golden;
 
-constexpr const char* kFolders[] = {WEFT_TESTS_DIR "/models/data/qwen35_moe_r2_4h2_bf16", WEFT_TESTS_DIR "/models/data/qwen35_tied_r3_4h1_bf16"};
+constexpr const char* kFolders[] = {WEFT_TESTS_DIR "/models/data/qwen35_moe_r2_4h2_bf16",
+                                    WEFT_TESTS_DIR "/models/data/qwen35_tied_r3_4h1_bf16"};
 
 ExecConfig DraftConfig(int ranks) {
   ExecConfig config = support::SmallConfig(ranks);
@@ -27,13 +28,15 @@ struct Drafted {
   friend bool operator==(const Drafted&, const Drafted&) = default;
 };
 
-// The prompt in steps of `chunk` rows, each followed by its draft pass; then `tokens` drafts in all. `following`:
-// the token behind the prompt.
-Drafted Draft(plan::Executor& executor, const std::vector<int32_t>& ids, int32_t following, int32_t chunk, int tokens) {
+// The prompt in steps of `chunk` rows, each followed by its draft pass; then `tokens` drafts in
+// all. `following`: the token behind the prompt.
+Drafted Draft(plan::Executor& executor, const std::vector<int32_t>& ids, int32_t following,
+              int32_t chunk, int tokens) {
   Drafted out;
   const int32_t page = executor.limits().page_tokens, total = static_cast<int32_t>(ids.size());
   std::vector<int32_t> pages;
-  for (int32_t at = 0; at < total + tokens; at += page) pages.push_back(static_cast<int32_t>(pages.size()) + 1);
+  for (int32_t at = 0; at < total + tokens; at += page)
+    pages.push_back(static_cast<int32_t>(pages.size()) + 1);
   plan::StepOutputs outputs;
   plan::DraftInputs draft;
   std::vector<int32_t> positions, rows, behind;
@@ -74,7 +77,8 @@ Drafted Draft(plan::Executor& executor, const std::vector<int32_t>& ids, int32_t
       const auto row = LogitsOf(executor, r);
       out.logits.emplace_back(row.begin(), row.end());
     }
-    if (begin + count == total) out.tokens.push_back(outputs.rows[static_cast<size_t>(count) - 1].id);
+    if (begin + count == total)
+      out.tokens.push_back(outputs.rows[static_cast<size_t>(count) - 1].id);
   }
   // The last row of the pass before, and then the only one.
   for (int32_t last = (total - 1) % chunk; static_cast<int>(out.tokens.size()) < tokens; last = 0) {
@@ -110,12 +114,15 @@ TEST(DraftHead, LogitsAndDraftsAreThoseOfTheOracle) {
         ASSERT_FALSE(ids.empty() || want.empty() || drafts.empty());
         const size_t vocab = static_cast<size_t>(checkpoint->config().vocab_size);
         const auto last = std::span(greedy).last(vocab);
-        const auto following = static_cast<int32_t>(std::max_element(last.begin(), last.end()) - last.begin());
+        const auto following =
+            static_cast<int32_t>(std::max_element(last.begin(), last.end()) - last.begin());
         const Drafted got = Draft(*executor, ids, following, 64, static_cast<int>(drafts.size()));
         ASSERT_EQ(got.logits.size() * vocab, want.size());
         double largest = 0;
         for (size_t r = 0; r < got.logits.size(); ++r) {
-          for (size_t v = 0; v < vocab; ++v) largest = std::max(largest, std::abs(static_cast<double>(got.logits[r][v]) - want[r * vocab + v]));
+          for (size_t v = 0; v < vocab; ++v)
+            largest = std::max(
+                largest, std::abs(static_cast<double>(got.logits[r][v]) - want[r * vocab + v]));
         }
         EXPECT_LE(largest, 1e-4) << folder << " " << name << " on " << ranks;
         EXPECT_EQ(got.tokens, drafts) << folder << " " << name << " on " << ranks;
@@ -145,14 +152,18 @@ TEST(DraftHead, SameBitsOverRanksChunksAndSchedules) {
       plan::Schedule schedule = plan::Schedule::kPlain;
     };
     using plan::Schedule;
-    for (const Cell& cell : {Cell{1, 64}, Cell{1, 5}, Cell{2, 64}, Cell{3, 16}, Cell{2, 64, Schedule::kSp}, Cell{2, 64, Schedule::kFc1},
-                             Cell{4, 7, Schedule::kFc1}, Cell{2, 64, Schedule::kFc2}, Cell{2, 64, Schedule::kGather}}) {
+    for (const Cell& cell :
+         {Cell{1, 64}, Cell{1, 5}, Cell{2, 64}, Cell{3, 16}, Cell{2, 64, Schedule::kSp},
+          Cell{2, 64, Schedule::kFc1}, Cell{4, 7, Schedule::kFc1}, Cell{2, 64, Schedule::kFc2},
+          Cell{2, 64, Schedule::kGather}}) {
       ExecConfig config = DraftConfig(cell.ranks);
       config.schedule.schedule = cell.schedule;
       config.schedule.sp_min_tokens = config.schedule.fc1_min_tokens = 1;
       const auto executor = support::MakeExecutor(*checkpoint, config);
       ASSERT_NE(executor, nullptr);
-      EXPECT_TRUE(Draft(*executor, ids, 7, cell.chunk, 4) == want) << folder << " on " << cell.ranks << " in " << cell.chunk << " by " << plan::NameOf(cell.schedule);
+      EXPECT_TRUE(Draft(*executor, ids, 7, cell.chunk, 4) == want)
+          << folder << " on " << cell.ranks << " in " << cell.chunk << " by "
+          << plan::NameOf(cell.schedule);
     }
   }
 }
@@ -187,7 +198,8 @@ TEST(DraftHead, RefusesWhatItCannotRead) {
   ExecConfig config = DraftConfig(1);
   const auto refused = CreateRankExecutor(*dense, config, nullptr);
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.status().message().find("no draft head (mtp)"), std::string::npos) << refused.status().message();
+  EXPECT_NE(refused.status().message().find("no draft head (mtp)"), std::string::npos)
+      << refused.status().message();
 }
 
 }  // namespace

@@ -43,8 +43,13 @@ support::SparseCheckpoint Tiny(const std::string& name) {
 
 class PlanPrinter {
  public:
-  PlanPrinter(const io::Checkpoint& checkpoint, int ranks, plan::ScheduleConfig schedule = {}, models::ModelOptions model = {})
-      : checkpoint_(checkpoint), ranks_(ranks), schedule_(schedule), model_(model), target_(Options(ranks)) {}
+  PlanPrinter(const io::Checkpoint& checkpoint, int ranks, plan::ScheduleConfig schedule = {},
+              models::ModelOptions model = {})
+      : checkpoint_(checkpoint),
+        ranks_(ranks),
+        schedule_(schedule),
+        model_(model),
+        target_(Options(ranks)) {}
 
   std::string Body(const char* what, int32_t rows) const {
     auto graph = Model().build_body(checkpoint_, model_);
@@ -126,7 +131,8 @@ TEST(GoldenPlans, OfSchedulesAreTheOnesUnderReview) {
   }
 }
 
-// Experts where rows are cut: with a shared expert its gather stays, unless it is whole on every rank.
+// Experts where rows are cut: with a shared expert its gather stays, unless it is whole on every
+// rank.
 TEST(GoldenPlans, OfExpertsAreTheOnesUnderReview) {
   for (const std::string model : {"qwen3_moe_6h2_bf16", "qwen35_moe_r2_4h2_bf16"}) {
     const support::SparseCheckpoint checkpoint = Tiny(model);
@@ -135,10 +141,12 @@ TEST(GoldenPlans, OfExpertsAreTheOnesUnderReview) {
     config.schedule = plan::Schedule::kFc1;
     config.fc1_min_tokens = 1;
     const PlanPrinter print(*checkpoint, 4, config);
-    support::ExpectGolden(fmt::format("plans/{}.tp4.fc1.txt", model), print.Body("decode:1", 1) + print.Body("prefill:512", 512));
+    support::ExpectGolden(fmt::format("plans/{}.tp4.fc1.txt", model),
+                          print.Body("decode:1", 1) + print.Body("prefill:512", 512));
     if ((*checkpoint).config().shared_expert_intermediate_size == 0) continue;
     const PlanPrinter whole(*checkpoint, 4, config, {.whole_shared_expert = true});
-    support::ExpectGolden(fmt::format("plans/{}.tp4.fc1.whole_shared.txt", model), whole.Body("decode:1", 1) + whole.Body("prefill:512", 512));
+    support::ExpectGolden(fmt::format("plans/{}.tp4.fc1.whole_shared.txt", model),
+                          whole.Body("decode:1", 1) + whole.Body("prefill:512", 512));
   }
 }
 

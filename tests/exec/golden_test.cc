@@ -87,9 +87,9 @@ INSTANTIATE_TEST_SUITE_P(Golden, TinyFloat32, ::testing::ValuesIn(Cases({1, 3}))
 
 // The bound. Rounding to bfloat16 (8 significant bits) is a relative error of at most u = 2^-8.
 // Along the residual stream a layer rounds: norm, q, k, v, q/k norm, rope, attention, o_proj,
-// residual, norm, gate, up, silu * up, down_proj, residual: 15 in all, and the ends two more. A norm
-// keeps the stream's scale, so to first order a rounding reaches the logits with a relative size of
-// at most u; in the worst case all point the same way:
+// residual, norm, gate, up, silu * up, down_proj, residual: 15 in all, and the ends two more. A
+// norm keeps the stream's scale, so to first order a rounding reaches the logits with a relative
+// size of at most u; in the worst case all point the same way:
 //   rms error <= rms(logits) * u * (15 * layers + 2).
 // Independent roundings would add in squares, to a few u; what is seen lies between the two.
 class TinyBf16 : public ::testing::TestWithParam<Case> {};
@@ -140,15 +140,16 @@ TEST(TinyGreedy, ContinuationsAreThoseOfTransformers) {
   EXPECT_GE(compared, 200);
 }
 
-// ---- The real model -------------------------------------------------------------------------------
+// ---- The real model
+// -------------------------------------------------------------------------------
 
 struct Judgement {
   int positions = 0;
-  double kl = 0;      // over the reference's eight best ids and the rest as one
-  double cosine = 0;  // of the eight logits, each less their mean
+  double kl = 0;                // over the reference's eight best ids and the rest as one
+  double cosine = 0;            // of the eight logits, each less their mean
   std::vector<double> margins;  // of the reference, where the first tokens differ
   std::vector<double> all_margins;
-  double margin_error2 = 0;     // of the difference of the reference's two best logits
+  double margin_error2 = 0;  // of the difference of the reference's two best logits
 
   void Add(const int32_t* ids, const float* logits, size_t top, float lse,
            std::span<const float> row) {
@@ -189,11 +190,11 @@ struct Judgement {
     return turns;
   }
   void Report(const char* what) const {
-    std::printf("SmolLM2 %s: %d positions, %zu first tokens differ (%.2f %%), mean KL %.2e, mean "
-                "cosine %.6f, margin noise %.4f (would turn %.1f); margins there:",
-                what, positions, margins.size(),
-                100.0 * static_cast<double>(margins.size()) / positions, kl / positions,
-                cosine / positions, noise(), ExpectedTurns());
+    std::printf(
+        "SmolLM2 %s: %d positions, %zu first tokens differ (%.2f %%), mean KL %.2e, mean "
+        "cosine %.6f, margin noise %.4f (would turn %.1f); margins there:",
+        what, positions, margins.size(), 100.0 * static_cast<double>(margins.size()) / positions,
+        kl / positions, cosine / positions, noise(), ExpectedTurns());
     for (double margin : margins) std::printf(" %.3f", margin);
     std::printf("\n");
   }
@@ -247,9 +248,9 @@ TEST_F(SmolLm2, Float32WithBf16ActivationsAgreesWhereTheReferenceIsSure) {
 }
 
 // int8 rounds a block of 32 to amax/127: an error of amax/(127 sqrt(12)) rms, and amax is near 2.4
-// rms of a Gaussian block, so 0.55 % of rms. bf16 rounds to 2^-8/sqrt(3) at most and 0.7 of that over
-// a binade: 0.16 %. The ratio is 3.5; half as much again is left for blocks that are no Gaussians.
-// What that noise turns are first tokens by chance, and none whose margin is beyond it.
+// rms of a Gaussian block, so 0.55 % of rms. bf16 rounds to 2^-8/sqrt(3) at most and 0.7 of that
+// over a binade: 0.16 %. The ratio is 3.5; half as much again is left for blocks that are no
+// Gaussians. What that noise turns are first tokens by chance, and none whose margin is beyond it.
 TEST_F(SmolLm2, DefaultClassesErrByTheirRoundingsAlone) {
   const Judgement exact = Judge(DType::kF32, false, 1, 2);
   const Judgement j = Judge(DType::kBF16, true, 2, 2);

@@ -1,5 +1,5 @@
-// Ranks that are processes, over links between threads: every rank loads its own leaves, holds mirrors
-// of its peers, follows rank 0, and the bits are those of ranks in one process.
+// Ranks that are processes, over links between threads: every rank loads its own leaves, holds
+// mirrors of its peers, follows rank 0, and the bits are those of ranks in one process.
 // Covers src/exec/model_instance_job.cc src/exec/rank_executor.cc
 #include <gmock/gmock.h>
 
@@ -15,16 +15,19 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::vector<int32_t> kIds{5, 9, 2, 77, 31, 8, 1, 64, 12, 3, 3, 90, 41, 7, 22, 18, 6, 55, 4, 11};
+const std::vector<int32_t> kIds{5, 9,  2,  77, 31, 8,  1, 64, 12, 3,
+                                3, 90, 41, 7,  22, 18, 6, 55, 4,  11};
 
 std::vector<uint64_t> HashesOf(plan::Executor& executor, int32_t chunk) {
   std::vector<uint64_t> hashes;
-  support::Forward(executor, kIds, chunk, [&](int32_t, std::span<const float>, uint64_t hash) { hashes.push_back(hash); });
+  support::Forward(executor, kIds, chunk,
+                   [&](int32_t, std::span<const float>, uint64_t hash) { hashes.push_back(hash); });
   return hashes;
 }
 
 // What rank 0 of a job of processes answers, for steps of each of these sizes.
-std::vector<std::vector<uint64_t>> HashesOfJob(const std::string& model, const ExecConfig& config, std::span<const int32_t> chunks) {
+std::vector<std::vector<uint64_t>> HashesOfJob(const std::string& model, const ExecConfig& config,
+                                               std::span<const int32_t> chunks) {
   support::LoopJob job(config.ranks);
   std::vector<std::vector<uint64_t>> out;
   job.RunEach([&](comm::Link& link) {
@@ -56,7 +59,8 @@ void ExpectTheBitsOfOneProcess(const std::string& model, ExecConfig config) {
   const int32_t chunks[] = {20, 7, 1};
   const auto got = HashesOfJob(model, config, chunks);
   ASSERT_EQ(got.size(), 3u);
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(got[i], want) << config.ranks << " ranks, chunks of " << chunks[i];
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(got[i], want) << config.ranks << " ranks, chunks of " << chunks[i];
 }
 
 TEST(Processes, AnyNumberOfThemGivesTheBitsOfOne) {
@@ -119,7 +123,8 @@ TEST(Processes, AWholeSharedExpertToo) {
       const auto checkpoint = support::OpenCheckpoint(model);
       ExecConfig mine = config;
       mine.link = &link;
-      if (const auto executor = support::MakeExecutor(*checkpoint, mine)) bytes[whole] += InstanceOf(*executor).weight_bytes();
+      if (const auto executor = support::MakeExecutor(*checkpoint, mine))
+        bytes[whole] += InstanceOf(*executor).weight_bytes();
     });
   }
   EXPECT_GT(bytes[1].load(), bytes[0].load()) << "three copies of what was one";
@@ -132,7 +137,8 @@ TEST(Processes, GreedyIdsAreThoseOfOneProcess) {
     std::vector<int32_t> positions, head_rows;
     std::vector<int64_t> slots;
     const std::vector<int32_t> pages{1, 2};
-    for (int32_t t = 0; t < 20; ++t) positions.push_back(t), head_rows.push_back(t), slots.push_back(16 + t);
+    for (int32_t t = 0; t < 20; ++t)
+      positions.push_back(t), head_rows.push_back(t), slots.push_back(16 + t);
     const Segment segment{0, 20, 0, 2, pages.data()};
     plan::StepInputs in;
     in.ids = kIds;
@@ -165,7 +171,8 @@ TEST(Processes, GreedyIdsAreThoseOfOneProcess) {
 
 TEST(Processes, ARankPacksTheLeavesThatItUses) {
   const auto checkpoint = support::OpenCheckpoint(support::TinyCheckpoints()[0]);
-  const int64_t all = InstanceOf(*support::MakeExecutor(*checkpoint, support::SmallConfig(4))).weight_bytes();
+  const int64_t all =
+      InstanceOf(*support::MakeExecutor(*checkpoint, support::SmallConfig(4))).weight_bytes();
   support::LoopJob job(4);
   std::atomic<int64_t> sum{0};
   job.RunEach([&](comm::Link& link) {
@@ -180,7 +187,8 @@ TEST(Processes, ARankPacksTheLeavesThatItUses) {
 }
 
 // What each rank says to a start that cannot work.
-std::vector<std::string> RefusalsOf(int ranks, const std::function<std::string(int, ExecConfig*)>& change) {
+std::vector<std::string> RefusalsOf(int ranks,
+                                    const std::function<std::string(int, ExecConfig*)>& change) {
   support::LoopJob job(ranks);
   std::vector<std::string> out(static_cast<size_t>(ranks));
   job.RunEach([&](comm::Link& link) {
@@ -197,14 +205,16 @@ std::vector<std::string> RefusalsOf(int ranks, const std::function<std::string(i
 TEST(Processes, WhatCannotWorkIsRefusedByAllOfThem) {
   const std::vector<std::string> models = support::TinyCheckpoints();
   // Rank 1 has another model, other flags, or an error of its own.
-  for (const std::string& refusal : RefusalsOf(2, [&](int rank, ExecConfig*) { return models[rank == 1 ? 1 : 0]; })) {
+  for (const std::string& refusal :
+       RefusalsOf(2, [&](int rank, ExecConfig*) { return models[rank == 1 ? 1 : 0]; })) {
     EXPECT_THAT(refusal, HasSubstr("ranks differ in the checkpoint: rank 0 has '"));
   }
-  for (const std::string& refusal : RefusalsOf(3, [&](int rank, ExecConfig* config) {
+  for (const std::string& refusal : RefusalsOf(3, [&](int rank, ExecConfig*config) {
          if (rank == 1) config->compile.eager = true;
          return models[0];
        })) {
-    EXPECT_THAT(refusal, HasSubstr("ranks differ in the plans, which follow from flags and profile"));
+    EXPECT_THAT(refusal,
+                HasSubstr("ranks differ in the plans, which follow from flags and profile"));
   }
   const auto refusals = RefusalsOf(2, [&](int rank, ExecConfig* config) {
     if (rank == 1) config->page_tokens = 24;

@@ -1,4 +1,5 @@
-// Experts of quantised weights where rows are cut: int8 rows, scales and sums go from their owners to their experts.
+// Experts of quantised weights where rows are cut: int8 rows, scales and sums go from their owners
+// to their experts.
 // Covers src/exec/bind_exchanges.cc src/exec/exchange_runners.h
 #include <gtest/gtest.h>
 
@@ -11,34 +12,56 @@
 namespace weft::exec {
 namespace {
 
-constexpr int64_t kHidden = 64, kQuery = 64, kKey = 32, kExperts = 6, kWidth = 32, kShared = 64, kVocab = 96;
+constexpr int64_t kHidden = 64, kQuery = 64, kKey = 32, kExperts = 6, kWidth = 32, kShared = 64,
+                  kVocab = 96;
 
 // Two layers of attention and experts, Q8_0 but for norms and routers.
 support::SparseCheckpoint Model() {
   io::GgufWriter w;
   w.String("general.architecture", "qwen35moe");
-  for (const auto& [key, n] : std::map<std::string, uint32_t>{{"block_count", 2}, {"context_length", 256}, {"embedding_length", kHidden},
-                               {"attention.head_count", 4}, {"attention.head_count_kv", 2}, {"attention.key_length", 16}, {"attention.value_length", 16},
-                               {"rope.dimension_count", 8}, {"vocab_size", kVocab}, {"ssm.group_count", 2}, {"ssm.time_step_rank", 4},
-                               {"ssm.state_size", 16}, {"ssm.conv_kernel", 4}, {"ssm.inner_size", 64}, {"full_attention_interval", 1},
-                               {"expert_count", kExperts}, {"expert_used_count", 2}, {"expert_feed_forward_length", kWidth},
-                               {"expert_shared_feed_forward_length", kShared}}) {
+  for (const auto& [key, n] :
+       std::map<std::string, uint32_t>{{"block_count", 2},
+                                       {"context_length", 256},
+                                       {"embedding_length", kHidden},
+                                       {"attention.head_count", 4},
+                                       {"attention.head_count_kv", 2},
+                                       {"attention.key_length", 16},
+                                       {"attention.value_length", 16},
+                                       {"rope.dimension_count", 8},
+                                       {"vocab_size", kVocab},
+                                       {"ssm.group_count", 2},
+                                       {"ssm.time_step_rank", 4},
+                                       {"ssm.state_size", 16},
+                                       {"ssm.conv_kernel", 4},
+                                       {"ssm.inner_size", 64},
+                                       {"full_attention_interval", 1},
+                                       {"expert_count", kExperts},
+                                       {"expert_used_count", 2},
+                                       {"expert_feed_forward_length", kWidth},
+                                       {"expert_shared_feed_forward_length", kShared}}) {
     w.U32("qwen35moe." + key, n);
   }
   w.F32("qwen35moe.attention.layer_norm_rms_epsilon", 1e-6f);
   w.F32("qwen35moe.rope.freq_base", 10000.0f);
   Rng rng(11);
   std::vector<support::ValueTensor> tensors;
-  const auto add = [&](const std::string& name, std::vector<int64_t> shape, DType dtype = DType::kQ8_0) {
-    support::ValueTensor& t = tensors.emplace_back(support::ValueTensor{name, dtype, std::move(shape), {}});
+  const auto add = [&](const std::string& name, std::vector<int64_t> shape,
+                       DType dtype = DType::kQ8_0) {
+    support::ValueTensor& t =
+        tensors.emplace_back(support::ValueTensor{name, dtype, std::move(shape), {}});
     const bool gain = t.shape.size() == 1;
     const float scale = gain ? 0.2f : 2 / std::sqrt(static_cast<float>(t.shape.back()));
-    for (int64_t i = support::ElementsOf(t.shape); i > 0; --i) t.values.push_back((gain ? 1.0f : 0.0f) + scale * (static_cast<float>(rng.Below(2001)) / 1000 - 1));
+    for (int64_t i = support::ElementsOf(t.shape); i > 0; --i)
+      t.values.push_back((gain ? 1.0f : 0.0f) +
+                         scale * (static_cast<float>(rng.Below(2001)) / 1000 - 1));
   };
   add("token_embd.weight", {kVocab, kHidden});
   add("output_norm.weight", {kHidden}, DType::kF32);
   for (const std::string at : {"blk.0.", "blk.1."}) {
-    for (const auto& [name, n] : std::map<std::string, int64_t>{{"attn_norm", kHidden}, {"post_attention_norm", kHidden}, {"attn_q_norm", 16}, {"attn_k_norm", 16}}) {
+    for (const auto& [name, n] : std::map<std::string, int64_t>{{"attn_norm", kHidden},
+                                                                {"post_attention_norm", kHidden},
+                                                                {"attn_q_norm", 16},
+                                                                {"attn_k_norm", 16}}) {
       add(at + name + ".weight", {n}, DType::kF32);
     }
     add(at + "attn_q.weight", {2 * kQuery, kHidden});
@@ -57,13 +80,15 @@ support::SparseCheckpoint Model() {
   return support::OpenValuesGguf(std::move(w), tensors);
 }
 
-std::vector<uint64_t> HashesOf(const io::Checkpoint& checkpoint, const ExecConfig& config, int32_t chunk) {
+std::vector<uint64_t> HashesOf(const io::Checkpoint& checkpoint, const ExecConfig& config,
+                               int32_t chunk) {
   std::vector<uint64_t> hashes;
   const auto executor = support::MakeExecutor(checkpoint, config);
   if (executor == nullptr) return hashes;
   std::vector<int32_t> ids;
   for (int32_t i = 0; i < 40; ++i) ids.push_back((i * 37 + 11) % kVocab);
-  support::Forward(*executor, ids, chunk, [&](int32_t, std::span<const float>, uint64_t hash) { hashes.push_back(hash); });
+  support::Forward(*executor, ids, chunk,
+                   [&](int32_t, std::span<const float>, uint64_t hash) { hashes.push_back(hash); });
   return hashes;
 }
 
@@ -84,15 +109,19 @@ TEST(QuantisedExperts, RowsGoAsTheyAreAndGiveTheBitsOfOneRank) {
       ASSERT_TRUE(plan.ok()) << plan.status().message();
       int dispatched = 0;
       for (const graph::Node& node : plan->graph.nodes) {
-        dispatched += node.op == graph::Op::kDispatchRows && plan->graph.value(node.in[0]).int8_rows;
+        dispatched +=
+            node.op == graph::Op::kDispatchRows && plan->graph.value(node.in[0]).int8_rows;
       }
       EXPECT_EQ(dispatched, 2);
       ExecConfig contracts = config;
       contracts.reference = true;
       if (ranks == 4) {
-        EXPECT_EQ(HashesOf(*checkpoint, contracts, 7), want) << "virtual ranks" << (whole ? ", whole" : "");
+        EXPECT_EQ(HashesOf(*checkpoint, contracts, 7), want)
+            << "virtual ranks" << (whole ? ", whole" : "");
       }
-      for (const int32_t chunk : {40, 7, 1}) EXPECT_EQ(HashesOf(*checkpoint, config, chunk), want) << ranks << " ranks, chunks of " << chunk << (whole ? ", whole" : "");
+      for (const int32_t chunk : {40, 7, 1})
+        EXPECT_EQ(HashesOf(*checkpoint, config, chunk), want)
+            << ranks << " ranks, chunks of " << chunk << (whole ? ", whole" : "");
     }
   }
 }

@@ -22,12 +22,14 @@ class RankExecutorTest : public ::testing::Test {
     return made.ok() ? "" : std::string(made.status().message());
   }
   std::vector<uint64_t> HashesOf(const ExecConfig& config, int32_t chunk) {
-    const std::vector<int32_t> ids{5, 9, 2, 77, 31, 8, 1, 64, 12, 3, 3, 90, 41, 7, 22, 18, 6, 55, 4, 11};
+    const std::vector<int32_t> ids{5, 9,  2,  77, 31, 8,  1, 64, 12, 3,
+                                   3, 90, 41, 7,  22, 18, 6, 55, 4,  11};
     std::vector<uint64_t> hashes;
     const auto executor = support::MakeExecutor(*checkpoint_, config);
     if (executor == nullptr) return hashes;
-    support::Forward(*executor, ids, chunk,
-                     [&](int32_t, std::span<const float>, uint64_t hash) { hashes.push_back(hash); });
+    support::Forward(*executor, ids, chunk, [&](int32_t, std::span<const float>, uint64_t hash) {
+      hashes.push_back(hash);
+    });
     EXPECT_EQ(hashes.size(), ids.size());
     return hashes;
   }
@@ -71,7 +73,8 @@ TEST_F(RankExecutorTest, WaitsFetchWeightsThatTheirWorkerReads) {
   const auto executor = support::MakeExecutor(*checkpoint_, config);
   ASSERT_NE(executor, nullptr);
   auto& instance = const_cast<ModelInstance&>(InstanceOf(*executor));
-  if (instance.cores().oversubscribed) GTEST_SKIP() << "who shares a core does not stay on it while it waits";
+  if (instance.cores().oversubscribed)
+    GTEST_SKIP() << "who shares a core does not stay on it while it waits";
   const BoundPlan& bound = instance.body(1);
   int fetched = 0;
   for (const plan::Step& step : bound.plan.steps) {
@@ -81,7 +84,9 @@ TEST_F(RankExecutorTest, WaitsFetchWeightsThatTheirWorkerReads) {
     ASSERT_FALSE(first.empty());
     for (const auto& piece : first) {
       for (const auto& other : second) {
-        EXPECT_TRUE(piece.data() + piece.size() <= other.data() || other.data() + other.size() <= piece.data()) << "step " << of;
+        EXPECT_TRUE(piece.data() + piece.size() <= other.data() ||
+                    other.data() + other.size() <= piece.data())
+            << "step " << of;
       }
     }
     fetched += !second.empty();
@@ -97,7 +102,9 @@ TEST_F(RankExecutorTest, AWholeSharedExpertThatIsNotThereIsTold) {
   ExecConfig config = support::SmallConfig(2);
   config.whole_shared_expert = true;
   ASSERT_TRUE(CreateRankExecutor(*checkpoint_, config, &log).ok());
-  EXPECT_THAT(log.all, HasSubstr("--enable-shared-expert-dp changes nothing: the model has no shared expert"));
+  EXPECT_THAT(
+      log.all,
+      HasSubstr("--enable-shared-expert-dp changes nothing: the model has no shared expert"));
 }
 
 TEST_F(RankExecutorTest, RefusalsNameFlagValueAndBound) {
@@ -105,7 +112,8 @@ TEST_F(RankExecutorTest, RefusalsNameFlagValueAndBound) {
   config.ranks = 0;
   EXPECT_THAT(RefusalOf(config), HasSubstr("--tensor-parallel-size 0 must be at least 1"));
   config = support::SmallConfig(2, 3);
-  EXPECT_THAT(RefusalOf(config), HasSubstr("--threads 3 must be a multiple of --tensor-parallel-size 2"));
+  EXPECT_THAT(RefusalOf(config),
+              HasSubstr("--threads 3 must be a multiple of --tensor-parallel-size 2"));
   config = support::SmallConfig(1);
   config.page_tokens = 24;
   EXPECT_THAT(RefusalOf(config), HasSubstr("--block-size 24 must be a positive multiple of 16"));
@@ -142,7 +150,8 @@ TEST_F(RankExecutorTest, WrongStepsAreRefusedAndTheNextOneRuns) {
   const int32_t vocab = executor->limits().vocab_size;
   EXPECT_THAT(refusal([&](Step& s) { s.ids[0] = vocab; }), HasSubstr("token id"));
   EXPECT_THAT(refusal([&](Step& s) { s.ids[0] = -1; }), HasSubstr("token id -1"));
-  EXPECT_THAT(refusal([&](Step& s) { s.positions[0] = executor->limits().positions_max; }), HasSubstr("position"));
+  EXPECT_THAT(refusal([&](Step& s) { s.positions[0] = executor->limits().positions_max; }),
+              HasSubstr("position"));
   EXPECT_THAT(refusal([&](Step& s) { s.slots[0] = 3; }), HasSubstr("slot 3"));
   EXPECT_THAT(refusal([&](Step& s) { s.pages[0] = executor->limits().pages; }), HasSubstr("page"));
   EXPECT_THAT(refusal([&](Step& s) { s.segment.rows = 2; }), HasSubstr("segment"));
@@ -171,7 +180,8 @@ TEST_F(RankExecutorTest, MemoryIsThatOfTheConfig) {
   const auto executor = support::MakeExecutor(*checkpoint_, config);
   ASSERT_NE(executor, nullptr);
   const ModelInstance& instance = InstanceOf(*executor);
-  EXPECT_LE(instance.kv_bytes(), (1 << 20) + 2 * (2 << 20)) << "two regions of whole huge pages at most";
+  EXPECT_LE(instance.kv_bytes(), (1 << 20) + 2 * (2 << 20))
+      << "two regions of whole huge pages at most";
   EXPECT_GT(executor->limits().pages, 2);
   EXPECT_GT(instance.weight_bytes(), 0);
   EXPECT_THAT(executor->Describe(), HasSubstr("2 ranks x 1 worker"));

@@ -8,9 +8,11 @@ namespace weft::exec {
 namespace {
 
 struct Step {
-  std::vector<int32_t> ids{3, 1, 4, 1, 5}, positions{0, 1, 2, 9, 10}, head_rows{2, 4}, pages{7, 8, 6};
+  std::vector<int32_t> ids{3, 1, 4, 1, 5}, positions{0, 1, 2, 9, 10}, head_rows{2, 4},
+      pages{7, 8, 6};
   std::vector<int64_t> slots{112, 113, 114, 1LL << 40, 99};
-  std::vector<Segment> segments{{0, 3, 0, 1, pages.data()}, {3, 2, 9, 2, pages.data() + 1, 5, 1, 2}};
+  std::vector<Segment> segments{{0, 3, 0, 1, pages.data()},
+                                {3, 2, 9, 2, pages.data() + 1, 5, 1, 2}};
   std::vector<plan::StateCopy> copies{{3, 9}, {9, 4}};
   std::vector<SampleRow> sample{2};
   plan::StepInputs Inputs(plan::HeadMode mode) const {
@@ -61,7 +63,8 @@ TEST(StepMessage, ArrivesAsItWas) {
       EXPECT_EQ(a.state, b.state);
       EXPECT_EQ(a.replay, b.replay);
       EXPECT_EQ(a.logged, b.logged);
-      EXPECT_EQ(std::vector(a.pages, a.pages + a.page_count), std::vector(b.pages, b.pages + b.page_count));
+      EXPECT_EQ(std::vector(a.pages, a.pages + a.page_count),
+                std::vector(b.pages, b.pages + b.page_count));
     }
   }
 }
@@ -72,7 +75,8 @@ TEST(StepMessage, ADraftStepBringsItsRows) {
   std::vector<std::byte> bytes;
   UnpackedStep got;
   for (const bool first : {true, false}) {
-    plan::DraftInputs draft{.first = first, .rows = rows, .step = step.Inputs(plan::HeadMode::kGreedy)};
+    plan::DraftInputs draft{
+        .first = first, .rows = rows, .step = step.Inputs(plan::HeadMode::kGreedy)};
     PackStep({}, draft.step, &draft, &bytes);
     ASSERT_TRUE(got.Unpack(bytes).ok());
     ASSERT_NE(got.draft(), nullptr);

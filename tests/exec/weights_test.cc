@@ -13,7 +13,8 @@ using graph::Dim;
 using support::Numbered;
 
 // Two key heads of two value heads of 32, three experts.
-constexpr std::string_view kConfig = R"({"architectures": ["Qwen3_5MoeForCausalLM"], "hidden_size": 40, "num_hidden_layers": 1,
+constexpr std::string_view kConfig =
+    R"({"architectures": ["Qwen3_5MoeForCausalLM"], "hidden_size": 40, "num_hidden_layers": 1,
     "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "vocab_size": 7, "max_position_embeddings": 64,
     "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "num_experts": 3, "num_experts_per_tok": 2, "moe_intermediate_size": 20,
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 4, "linear_value_head_dim": 32,
@@ -42,8 +43,8 @@ std::vector<float> Unpacked(const Weights& weights, const graph::Graph& g, int64
     const int32_t k_begin = table.k_begin[leaf], width = table.k_begin[leaf + 1] - k_begin;
     for (size_t p = 0; p < panels; ++p) {
       for (int32_t i = table.panel_begin[p]; i < table.panel_begin[p + 1]; ++i) {
-        kernels::UnpackPanelRow(v.dtype, table.data[leaf * panels + p], width, i - table.panel_begin[p],
-                                out.data() + i * k + k_begin);
+        kernels::UnpackPanelRow(v.dtype, table.data[leaf * panels + p], width,
+                                i - table.panel_begin[p], out.data() + i * k + k_begin);
       }
     }
   }
@@ -57,8 +58,8 @@ std::unique_ptr<Weights> Load(const io::Checkpoint& checkpoint, const graph::Gra
 }
 
 TEST(Weights, EachExpertIsAMatrixOfItsOwn) {
-  const auto checkpoint =
-      support::OpenValues(std::string(kConfig), {Numbered("model.layers.0.mlp.experts.gate_up_proj", {3, 40, 40})});
+  const auto checkpoint = support::OpenValues(
+      std::string(kConfig), {Numbered("model.layers.0.mlp.experts.gate_up_proj", {3, 40, 40})});
   const std::string param = "model.layers.0.mlp.experts.up_proj.weight";
   const graph::Graph g = Reading(param, {Dim::C(3), Dim::C(20), Dim::C(40)});
   const auto weights = Load(*checkpoint, g);
@@ -73,10 +74,19 @@ TEST(Weights, EachExpertIsAMatrixOfItsOwn) {
 TEST(Weights, ColumnsInAnotherOrderAreCutInOurs) {
   io::GgufWriter w;
   w.String("general.architecture", "qwen35");
-  for (const auto& [key, n] : std::vector<std::pair<std::string, uint32_t>>{
-           {"block_count", 1}, {"context_length", 64}, {"embedding_length", 40}, {"feed_forward_length", 4},
-           {"attention.head_count", 2}, {"attention.key_length", 8}, {"vocab_size", 7}, {"ssm.group_count", 2},
-           {"ssm.time_step_rank", 4}, {"ssm.state_size", 4}, {"ssm.conv_kernel", 4}, {"ssm.inner_size", 128}}) {
+  for (const auto& [key, n] :
+       std::vector<std::pair<std::string, uint32_t>>{{"block_count", 1},
+                                                     {"context_length", 64},
+                                                     {"embedding_length", 40},
+                                                     {"feed_forward_length", 4},
+                                                     {"attention.head_count", 2},
+                                                     {"attention.key_length", 8},
+                                                     {"vocab_size", 7},
+                                                     {"ssm.group_count", 2},
+                                                     {"ssm.time_step_rank", 4},
+                                                     {"ssm.state_size", 4},
+                                                     {"ssm.conv_kernel", 4},
+                                                     {"ssm.inner_size", 128}}) {
     w.U32("qwen35." + key, n);
   }
   w.F32("qwen35.attention.layer_norm_rms_epsilon", 1e-6f);
@@ -89,7 +99,8 @@ TEST(Weights, ColumnsInAnotherOrderAreCutInOurs) {
 }
 
 TEST(Weights, VectorsAreChangedAsTheyAreRead) {
-  const auto checkpoint = support::OpenValues(std::string(kConfig), {Numbered("model.norm.weight", {40})});
+  const auto checkpoint =
+      support::OpenValues(std::string(kConfig), {Numbered("model.norm.weight", {40})});
   const graph::Graph g = Reading("model.norm.weight", {Dim::C(40)});
   EXPECT_EQ(Load(*checkpoint, g)->VectorOf(g, 0, 0)[3], 4.0f);
 }

@@ -1,4 +1,5 @@
-// libFuzzer: any bytes as a chat template. It is refused, or it ends within its limits, twice alike.
+// libFuzzer: any bytes as a chat template. It is refused, or it ends within its limits, twice
+// alike.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

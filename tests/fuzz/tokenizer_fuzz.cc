@@ -21,12 +21,15 @@ std::unique_ptr<Tokenizer> ByteTokenizer(PreTokenizer pre) {
   spec.pre = pre;
   char32_t next = 0x100;
   for (unsigned byte = 0; byte < 256; ++byte) {
-    const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    const bool printable =
+        (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
     std::string token;
     AppendUtf8(token, printable ? byte : next++);
     spec.tokens.push_back(token);
   }
-  for (const char* pair : {"aa", "ab", "\xc4\xa0" "a"}) {
+  for (const char* pair : {"aa", "ab",
+                           "\xc4\xa0"
+                           "a"}) {
     const std::string both = pair;
     const size_t cut = both.size() - 1;
     spec.merges.emplace_back(both.substr(0, cut), both.substr(cut));
@@ -34,8 +37,8 @@ std::unique_ptr<Tokenizer> ByteTokenizer(PreTokenizer pre) {
   }
   spec.tokens.push_back("<|x|>");
   spec.types.assign(spec.tokens.size(), TokenType::kNormal);
-  spec.added.push_back({.content = "<|x|>", .id = static_cast<int32_t>(spec.tokens.size()) - 1,
-                        .special = true});
+  spec.added.push_back(
+      {.content = "<|x|>", .id = static_cast<int32_t>(spec.tokens.size()) - 1, .special = true});
   auto made = Tokenizer::Create(std::move(spec));
   if (!made.ok()) std::abort();
   return std::move(*made);

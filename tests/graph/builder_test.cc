@@ -32,7 +32,8 @@ TEST(Builder, BiasesAreToldByAMask) {
   Builder b("m", DType::kBF16);
   const ValueId x = b.Input("x", DType::kBF16, {Dim::T(), Dim::C(32)});
   std::vector<ValueId> w, bias{kNoValue, b.Param("b1", DType::kF32, {Dim::C(8)}), kNoValue};
-  for (const char* name : {"w0", "w1", "w2"}) w.push_back(b.Param(name, DType::kBF16, {Dim::C(8), Dim::C(32)}));
+  for (const char* name : {"w0", "w1", "w2"})
+    w.push_back(b.Param(name, DType::kBF16, {Dim::C(8), Dim::C(32)}));
   const auto y = b.ColumnLinear(x, w, bias, {"y0", "y1", "y2"});
   const Graph g = b.Finish(y);
   const MatmulOperands operands = OperandsOf(g.nodes[0]);
@@ -51,9 +52,11 @@ TEST(Uses, AgreeWithAWalkOverAllNodes) {
       EXPECT_EQ(uses.ProducerOf(v), g.ProducerOf(v));
       std::vector<int> readers;
       for (size_t n = 0; n < g.nodes.size(); ++n) {
-        if (std::count(g.nodes[n].in.begin(), g.nodes[n].in.end(), v) > 0) readers.push_back(static_cast<int>(n));
+        if (std::count(g.nodes[n].in.begin(), g.nodes[n].in.end(), v) > 0)
+          readers.push_back(static_cast<int>(n));
       }
-      EXPECT_TRUE(std::equal(readers.begin(), readers.end(), uses.ReadersOf(v).begin(), uses.ReadersOf(v).end()));
+      EXPECT_TRUE(std::equal(readers.begin(), readers.end(), uses.ReadersOf(v).begin(),
+                             uses.ReadersOf(v).end()));
     }
   }
 }
@@ -66,7 +69,8 @@ TEST(Uses, ANodeThatReadsTwiceIsToldOnce) {
 }
 
 int Count(const Graph& g, Op op) {
-  return static_cast<int>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
+  return static_cast<int>(
+      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
 }
 
 TEST(Expand, LeavesNoWordOfIntention) {
@@ -74,12 +78,14 @@ TEST(Expand, LeavesNoWordOfIntention) {
     const Graph g = Expand(test::DecoderBody(shape), {});
     for (const Node& node : g.nodes) EXPECT_FALSE(IsIntention(node.op)) << NameOf(node.op);
     EXPECT_TRUE(Verify(g).ok()) << Verify(g).message();
-    const int delta = shape.key_heads > 0 ? (shape.layers + 1) / 2 : 0, moe = shape.experts > 0 ? shape.layers : 0, shared = shape.shared_expert ? moe : 0;
+    const int delta = shape.key_heads > 0 ? (shape.layers + 1) / 2 : 0,
+              moe = shape.experts > 0 ? shape.layers : 0, shared = shape.shared_expert ? moe : 0;
     EXPECT_EQ(Count(g, Op::kFinish), 2 * shape.layers + shared);
     EXPECT_EQ(Count(g, Op::kKvWrite), shape.layers - delta);
     EXPECT_EQ(Count(g, Op::kGatedDelta), delta);
     EXPECT_EQ(Count(g, Op::kExpertMatmul), 2 * moe);
-    // An expert layer has its router's in place of two, and those of the expert that all tokens share.
+    // An expert layer has its router's in place of two, and those of the expert that all tokens
+    // share.
     EXPECT_EQ(Count(g, Op::kMatmul), 4 * shape.layers - moe + 2 * shared);
   }
 }
@@ -87,17 +93,21 @@ TEST(Expand, LeavesNoWordOfIntention) {
 TEST(Expand, QuantisesTheInputsOfQuantisedWeightsOnceEach) {
   const test::DecoderShape quantised{.layers = 1, .weights = DType::kQ8_0};
   EXPECT_EQ(Count(Expand(test::DecoderBody(quantised), {}), Op::kQuantise), 4);
-  EXPECT_EQ(Count(Expand(test::DecoderBody(quantised), {.int8_activations = false}), Op::kQuantise), 0);
+  EXPECT_EQ(Count(Expand(test::DecoderBody(quantised), {.int8_activations = false}), Op::kQuantise),
+            0);
   EXPECT_EQ(Count(Expand(test::DecoderBody({.layers = 1}), {}), Op::kQuantise), 0);
 }
 
 TEST(Expand, WeightsOfSeveralFormatsBecomeAMatmulEach) {
   Builder b("m", DType::kBF16);
   const ValueId x = b.Input("x", DType::kBF16, {Dim::T(), Dim::C(256)});
-  const auto weight = [&](const char* name, DType dtype) { return b.Param(name, dtype, {Dim::C(8), Dim::C(256)}); };
+  const auto weight = [&](const char* name, DType dtype) {
+    return b.Param(name, dtype, {Dim::C(8), Dim::C(256)});
+  };
   const ValueId bias = b.Param("b", DType::kF32, {Dim::C(8)});
-  const auto y = b.ColumnLinear(x, {weight("w0", DType::kQ4_K), weight("w1", DType::kBF16), weight("w2", DType::kQ4_K)},
-                                {kNoValue, kNoValue, bias}, {"y0", "y1", "y2"});
+  const auto y = b.ColumnLinear(
+      x, {weight("w0", DType::kQ4_K), weight("w1", DType::kBF16), weight("w2", DType::kQ4_K)},
+      {kNoValue, kNoValue, bias}, {"y0", "y1", "y2"});
   const Graph g = Expand(b.Finish(y), {});
   ASSERT_TRUE(Verify(g).ok()) << Verify(g).message();
   ASSERT_EQ(Count(g, Op::kMatmul), 2);

@@ -15,23 +15,27 @@ using test::Interpreter;
 using test::Placed;
 
 std::string Describe(const test::DecoderShape& s) {
-  return fmt::format("heads {}/{} width {} {} on {}", s.heads, s.kv_heads, s.width, NameOf(s.weights), NameOf(s.model_dtype));
+  return fmt::format("heads {}/{} width {} {} on {}", s.heads, s.kv_heads, s.width,
+                     NameOf(s.weights), NameOf(s.model_dtype));
 }
 
 TEST(Interpreter, EveryNumberOfRanksGivesTheBitsOfOne) {
   for (const test::DecoderShape& shape : test::DecoderShapes()) {
-    for (const Graph& source : {DecoderBody(shape), DecoderHead(shape, false, false), DecoderHead(shape, true, true)}) {
+    for (const Graph& source :
+         {DecoderBody(shape), DecoderHead(shape, false, false), DecoderHead(shape, true, true)}) {
       const Graph one = Placed(source, 1);
       auto expected = Interpreter(one).Run();
       ASSERT_TRUE(expected.ok()) << expected.status().message();
       for (const int ranks : {2, 3, 4, 6, 8}) {
         const Graph many = Placed(source, ranks);
         auto got = Interpreter(many).Run();
-        ASSERT_TRUE(got.ok()) << Describe(shape) << " on " << ranks << ": " << got.status().message();
+        ASSERT_TRUE(got.ok()) << Describe(shape) << " on " << ranks << ": "
+                              << got.status().message();
         for (size_t o = 0; o < source.outputs.size(); ++o) {
           const std::string name = fmt::format("output {}", o);
           for (const test::Local& local : (*got)[name]) {
-            EXPECT_TRUE(local == (*expected)[name][0]) << source.model << " " << Describe(shape) << " on " << ranks;
+            EXPECT_TRUE(local == (*expected)[name][0])
+                << source.model << " " << Describe(shape) << " on " << ranks;
           }
         }
       }
@@ -41,9 +45,11 @@ TEST(Interpreter, EveryNumberOfRanksGivesTheBitsOfOne) {
 
 TEST(Meaning, IsThatOfOneRankOnEveryMesh) {
   for (const test::DecoderShape& shape : test::DecoderShapes()) {
-    for (const Graph& source : {DecoderBody(shape), DecoderHead(shape, false, true), DecoderHead(shape, true, false)}) {
+    for (const Graph& source :
+         {DecoderBody(shape), DecoderHead(shape, false, true), DecoderHead(shape, true, false)}) {
       const Meaning expanded = MeaningOf(Expand(source, {}));
-      for (const int ranks : {1, 2, 3, 4, 8}) EXPECT_EQ(MeaningOf(Placed(source, ranks)), expanded) << Describe(shape);
+      for (const int ranks : {1, 2, 3, 4, 8})
+        EXPECT_EQ(MeaningOf(Placed(source, ranks)), expanded) << Describe(shape);
     }
   }
 }
@@ -80,11 +86,18 @@ TEST(Meaning, ShowsEveryLawfulLookingChange) {
     EXPECT_FALSE(status.ok()) << what;
     EXPECT_TRUE(status.message().starts_with("V10: ")) << status.message();
   };
-  differs("gate and up", [&](Graph& g) { auto& in = node_of(g, Op::kSiluMul, 1).in; std::swap(in[0], in[1]); });
-  differs("another layer's norm", [&](Graph& g) { node_of(g, Op::kRmsNorm, 0).in[1] = node_of(g, Op::kRmsNorm, 2).in[1]; });
+  differs("gate and up", [&](Graph& g) {
+    auto& in = node_of(g, Op::kSiluMul, 1).in;
+    std::swap(in[0], in[1]);
+  });
+  differs("another layer's norm",
+          [&](Graph& g) { node_of(g, Op::kRmsNorm, 0).in[1] = node_of(g, Op::kRmsNorm, 2).in[1]; });
   differs("epsilon", [&](Graph& g) { node_of(g, Op::kRmsNorm, 3).Set("eps", 1e-6); });
   differs("scale", [&](Graph& g) { node_of(g, Op::kAttention, 0).Set("scale", 0.5); });
-  differs("keys for values", [&](Graph& g) { auto& in = node_of(g, Op::kKvWrite, 0).in; std::swap(in[1], in[2]); });
+  differs("keys for values", [&](Graph& g) {
+    auto& in = node_of(g, Op::kKvWrite, 0).in;
+    std::swap(in[1], in[2]);
+  });
   differs("a leaf table", [&](Graph& g) {
     for (AxisTable& t : g.tables) {
       if (t.name == "L01.ffn") t.leaves = LeafTable::Whole(t.leaves.size());
@@ -92,7 +105,9 @@ TEST(Meaning, ShowsEveryLawfulLookingChange) {
   });
   differs("the output", [&](Graph& g) { g.outputs[0] = node_of(g, Op::kAdd, 0).out[0]; });
   differs("no output", [&](Graph& g) { g.outputs.clear(); });
-  differs("a state is kept", [&](Graph& g) { std::erase_if(g.nodes, [](const Node& n) { return n.op == Op::kKvWrite; }); });
+  differs("a state is kept", [&](Graph& g) {
+    std::erase_if(g.nodes, [](const Node& n) { return n.op == Op::kKvWrite; });
+  });
 }
 
 }  // namespace

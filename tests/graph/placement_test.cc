@@ -17,7 +17,8 @@ TEST(Placement, IsEqualOnlyInKindDimAndOrder) {
   EXPECT_NE(Placement::S(1), Placement::S(0));
   EXPECT_NE(Placement::S(1), Placement::S(1, 1));
   EXPECT_NE(Placement::R(), Placement::P());
-  EXPECT_TRUE(Placement::S(2).sharded_on(2) && !Placement::S(2).sharded_on(0) && !Placement::R().sharded_on(0));
+  EXPECT_TRUE(Placement::S(2).sharded_on(2) && !Placement::S(2).sharded_on(0) &&
+              !Placement::R().sharded_on(0));
 }
 
 TEST(Mesh, HasAsManyRanksAsItsAxesSpan) {
@@ -44,7 +45,8 @@ TEST(OwnedElements, TileTheAxisInRankOrder) {
 
 // docs/numerics.md 4: nine query heads on two ranks, a kv head for three of them.
 TEST(OwnedElements, AKvHeadIsOnEveryRankThatReadsIt) {
-  const std::vector<AxisTable> tables{{"heads", LeafTable::Make(9 * 64, 64), -1, 0}, {"kv", LeafTable::Make(3 * 64, 64, 3), 0, 3 * 64}};
+  const std::vector<AxisTable> tables{{"heads", LeafTable::Make(9 * 64, 64), -1, 0},
+                                      {"kv", LeafTable::Make(3 * 64, 64, 3), 0, 3 * 64}};
   EXPECT_EQ(OwnedLeaves(tables, 0, 0, 2), (LeafRange{0, 4}));
   EXPECT_EQ(OwnedLeaves(tables, 0, 1, 2), (LeafRange{4, 9}));
   EXPECT_EQ(OwnedLeaves(tables, 1, 0, 2), (LeafRange{0, 2}));
@@ -55,11 +57,13 @@ TEST(OwnedElements, AFollowingTableServesExactlyTheLeavesThatItsOwnerReads) {
   for (const int group : {1, 2, 3, 4}) {
     for (int64_t kv_heads = 1; kv_heads <= 8; ++kv_heads) {
       const int64_t d = 16, heads = kv_heads * group;
-      const std::vector<AxisTable> tables{{"heads", LeafTable::Make(heads * d, d), -1, 0},
-                                          {"kv", LeafTable::Make(kv_heads * d, d, static_cast<int>(kv_heads)), 0, group * d}};
+      const std::vector<AxisTable> tables{
+          {"heads", LeafTable::Make(heads * d, d), -1, 0},
+          {"kv", LeafTable::Make(kv_heads * d, d, static_cast<int>(kv_heads)), 0, group * d}};
       for (int ranks = 1; ranks <= 9; ++ranks) {
         for (int r = 0; r < ranks; ++r) {
-          const ElementRange q = OwnedElements(tables, 0, r, ranks), kv = OwnedElements(tables, 1, r, ranks);
+          const ElementRange q = OwnedElements(tables, 0, r, ranks),
+                             kv = OwnedElements(tables, 1, r, ranks);
           if (q.size() == 0) {
             EXPECT_EQ(kv.size(), 0) << "no heads, no keys";
             continue;

@@ -13,7 +13,8 @@ namespace {
 
 TEST(Text, PrintParsePrintIsTheIdentity) {
   for (const test::DecoderShape& shape : test::DecoderShapes()) {
-    for (const Graph& source : {test::DecoderBody(shape), test::DecoderHead(shape, false, true), test::DecoderHead(shape, true, false)}) {
+    for (const Graph& source : {test::DecoderBody(shape), test::DecoderHead(shape, false, true),
+                                test::DecoderHead(shape, true, false)}) {
       std::vector<Graph> forms{source, Expand(source, {})};
       for (const int ranks : {1, 2, 3}) {
         auto run = RunPasses(test::Placed(source, ranks), {.ranks = ranks}, false);
@@ -98,11 +99,13 @@ TEST(Text, ErrorsSayLineAndReason) {
   };
   for (const Bad& bad : all) {
     std::string text = With(bad.from, bad.to);
-    if (const size_t at = text.find("q8_0"); at != std::string::npos) text.replace(at, 4, NameOf(DType::kQ8_0));
+    if (const size_t at = text.find("q8_0"); at != std::string::npos)
+      text.replace(at, 4, NameOf(DType::kQ8_0));
     auto g = Parse(text);
     ASSERT_FALSE(g.ok()) << bad.says;
     EXPECT_EQ(g.status().code(), StatusCode::kInvalid);
-    EXPECT_NE(g.status().message().find(bad.says), std::string::npos) << g.status().message() << "\nwanted " << bad.says;
+    EXPECT_NE(g.status().message().find(bad.says), std::string::npos)
+        << g.status().message() << "\nwanted " << bad.says;
   }
 }
 

@@ -25,7 +25,8 @@ struct HybridKeys {
   Result<ModelConfig> Read() const {
     GgufWriter w;
     const auto u32 = [&](const std::string& key, uint32_t value) {
-      if (std::find(without.begin(), without.end(), key) == without.end()) w.U32(architecture + "." + key, value);
+      if (std::find(without.begin(), without.end(), key) == without.end())
+        w.U32(architecture + "." + key, value);
     };
     w.String("general.architecture", architecture);
     u32("block_count", 9);
@@ -49,7 +50,8 @@ struct HybridKeys {
       u32("expert_used_count", 2);
       u32("expert_feed_forward_length", 48);
     }
-    if (architecture == "qwen35moe" || architecture == "qwen3next") u32("expert_shared_feed_forward_length", 40);
+    if (architecture == "qwen35moe" || architecture == "qwen3next")
+      u32("expert_shared_feed_forward_length", 40);
     w.Strings("tokenizer.ggml.tokens", {"a", "b", "c", "d", "e"});
     with(w);
     const std::string file = w.Build();
@@ -78,7 +80,8 @@ TEST(GgufHybridConfig, ReadsAQwen35WithExperts) {
   EXPECT_EQ(config->architecture, "qwen35moe");
   EXPECT_EQ(config->layers, 8) << "the last block is the draft head's";
   EXPECT_EQ(config->mtp_layers, 1);
-  EXPECT_THAT(config->layer_kinds, ElementsAre(kLinear, kLinear, kLinear, kFull, kLinear, kLinear, kLinear, kFull));
+  EXPECT_THAT(config->layer_kinds,
+              ElementsAre(kLinear, kLinear, kLinear, kFull, kLinear, kLinear, kLinear, kFull));
   EXPECT_EQ(config->linear.key_heads, 2);
   EXPECT_EQ(config->linear.value_heads, 6);
   EXPECT_EQ(config->linear.key_dim, 16);
@@ -100,8 +103,9 @@ TEST(GgufHybridConfig, EachArchitectureHasItsFamilyAndItsParts) {
     const char *architecture, *family;
     int64_t experts, shared, key_heads, layers;
   };
-  for (const Case& c : {Case{"qwen3moe", "qwen3_moe", 8, 0, 0, 9}, Case{"qwen3next", "qwen3_next", 8, 40, 2, 8},
-                        Case{"qwen35", "qwen3_5", 0, 0, 2, 8}, Case{"qwen35moe", "qwen3_5", 8, 40, 2, 8}}) {
+  for (const Case& c :
+       {Case{"qwen3moe", "qwen3_moe", 8, 0, 0, 9}, Case{"qwen3next", "qwen3_next", 8, 40, 2, 8},
+        Case{"qwen35", "qwen3_5", 0, 0, 2, 8}, Case{"qwen35moe", "qwen3_5", 8, 40, 2, 8}}) {
     const auto config = HybridKeys{.architecture = c.architecture}.Read();
     ASSERT_TRUE(config.ok()) << config.status().message();
     EXPECT_EQ(config->family, c.family);
@@ -114,14 +118,19 @@ TEST(GgufHybridConfig, EachArchitectureHasItsFamilyAndItsParts) {
 }
 
 TEST(GgufHybridConfig, LayerKindsComeFromAListOrAnInterval) {
-  const auto by_interval = With([](GgufWriter& w) { w.U32("qwen35moe.full_attention_interval", 2); }).Read();
-  EXPECT_THAT(by_interval->layer_kinds, ElementsAre(kLinear, kFull, kLinear, kFull, kLinear, kFull, kLinear, kFull));
+  const auto by_interval =
+      With([](GgufWriter& w) { w.U32("qwen35moe.full_attention_interval", 2); }).Read();
+  EXPECT_THAT(by_interval->layer_kinds,
+              ElementsAre(kLinear, kFull, kLinear, kFull, kLinear, kFull, kLinear, kFull));
   const auto by_list = With([](GgufWriter& w) {
-                         Bools(w, "qwen35moe.attention.recurrent_layers", {true, true, true, true, true, true, true, false, false});
+                         Bools(w, "qwen35moe.attention.recurrent_layers",
+                               {true, true, true, true, true, true, true, false, false});
                        }).Read();
   EXPECT_EQ(by_list->KindOf(3), kLinear);
   EXPECT_EQ(by_list->KindOf(7), kFull);
-  const auto all_full = With([](GgufWriter& w) { w.U32("qwen35moe.full_attention_interval", 1); }, {"ssm.group_count"}).Read();
+  const auto all_full = With([](GgufWriter& w) { w.U32("qwen35moe.full_attention_interval", 1); },
+                             {"ssm.group_count"})
+                            .Read();
   EXPECT_THAT(all_full->layer_kinds, IsEmpty());
 }
 
@@ -143,7 +152,8 @@ TEST(GgufHybridConfig, TakesWhatSaysTheSame) {
 }
 
 TEST(GgufHybridConfig, FullAttentionsBiasesAreThoseOfItsFirstLayer) {
-  const auto config = With([](GgufWriter& w) { w.Tensor("blk.3.attn_q.bias", DType::kF32, {256}); }).Read();
+  const auto config =
+      With([](GgufWriter& w) { w.Tensor("blk.3.attn_q.bias", DType::kF32, {256}); }).Read();
   EXPECT_TRUE(config->attention_bias);
 }
 
@@ -164,32 +174,51 @@ TEST(GgufHybridConfig, RefusesEachInconsistentFileNamingKeyAndValue) {
       {instead("expert_count", 0), kBad, "'qwen35moe.expert_count' must be an integer from 1"},
       {instead("expert_used_count", 9), kBad,
        "'qwen35moe.expert_used_count' must be at most 'qwen35moe.expert_count' = 8, found 9"},
-      {missing("expert_feed_forward_length"), kBad, "'qwen35moe.expert_feed_forward_length' is missing"},
-      {missing("expert_shared_feed_forward_length"), kBad, "'qwen35moe.expert_shared_feed_forward_length' is missing"},
-      {instead("nextn_predict_layers", 9), kBad, "'qwen35moe.nextn_predict_layers' must be an integer from 0 to 8, found 9"},
+      {missing("expert_feed_forward_length"), kBad,
+       "'qwen35moe.expert_feed_forward_length' is missing"},
+      {missing("expert_shared_feed_forward_length"), kBad,
+       "'qwen35moe.expert_shared_feed_forward_length' is missing"},
+      {instead("nextn_predict_layers", 9), kBad,
+       "'qwen35moe.nextn_predict_layers' must be an integer from 0 to 8, found 9"},
       {missing("ssm.group_count"), kBad, "'qwen35moe.ssm.group_count' is missing"},
       {instead("ssm.time_step_rank", 3), kBad,
-       "'qwen35moe.ssm.time_step_rank' must be a multiple of 'qwen35moe.ssm.group_count' = 2, found 3"},
+       "'qwen35moe.ssm.time_step_rank' must be a multiple of 'qwen35moe.ssm.group_count' = 2, "
+       "found 3"},
       {missing("ssm.state_size"), kBad, "'qwen35moe.ssm.state_size' is missing"},
       {missing("ssm.conv_kernel"), kBad, "'qwen35moe.ssm.conv_kernel' is missing"},
       {instead("ssm.inner_size", 193), kBad,
-       "'qwen35moe.ssm.inner_size' must be a multiple of 'qwen35moe.ssm.time_step_rank' = 6, found 193"},
-      {With([](GgufWriter& w) { w.U32("qwen35moe.expert_weights_norm", 1); }), kBad, "'qwen35moe.expert_weights_norm' must be a bool"},
-      {With([](GgufWriter& w) { w.U32("qwen35moe.expert_gating_func", 2); }), kNo, "'qwen35moe.expert_gating_func' = 2"},
-      {With([](GgufWriter& w) { w.F32("qwen35moe.expert_weights_scale", 2.5f); }), kNo, "'qwen35moe.expert_weights_scale' = 2.5"},
+       "'qwen35moe.ssm.inner_size' must be a multiple of 'qwen35moe.ssm.time_step_rank' = 6, found "
+       "193"},
+      {With([](GgufWriter& w) { w.U32("qwen35moe.expert_weights_norm", 1); }), kBad,
+       "'qwen35moe.expert_weights_norm' must be a bool"},
+      {With([](GgufWriter& w) { w.U32("qwen35moe.expert_gating_func", 2); }), kNo,
+       "'qwen35moe.expert_gating_func' = 2"},
+      {With([](GgufWriter& w) { w.F32("qwen35moe.expert_weights_scale", 2.5f); }), kNo,
+       "'qwen35moe.expert_weights_scale' = 2.5"},
       {With([](GgufWriter& w) { w.U32("qwen35moe.leading_dense_block_count", 1); }), kNo,
        "'qwen35moe.leading_dense_block_count' = 1"},
-      {With([](GgufWriter& w) { w.U32("qwen35moe.expert_group_count", 4); }), kNo, "'qwen35moe.expert_group_count' = 4"},
-      {With([](GgufWriter& w) { w.I32s("qwen35moe.rope.dimension_sections", {11, 11, 10, 0}); }), kBad,
-       "'qwen35moe.rope.dimension_sections' must be up to four counts with the sum 4"},
-      {With([](GgufWriter& w) { Bools(w, "qwen35moe.attention.recurrent_layers", {true, false}); }), kBad,
-       "'qwen35moe.attention.recurrent_layers' must be an array of 'qwen35moe.block_count' = 9 bools, false for the last 1"},
-      {With([](GgufWriter& w) { Bools(w, "qwen35moe.attention.recurrent_layers", std::vector<bool>(9, true)); }), kBad,
-       "false for the last 1, found array of bool [9]"},
-      {HybridKeys{.architecture = "qwen3moe", .with = [](GgufWriter& w) { w.U32("qwen3moe.logit_scale", 2); }}, kNo,
-       "'qwen3moe.logit_scale' = 2"},
-      {HybridKeys{.architecture = "qwen35", .with = [](GgufWriter& w) { w.U32("qwen35.expert_count", 8); }}, kNo,
-       "'qwen35.expert_count' = 8"},
+      {With([](GgufWriter& w) { w.U32("qwen35moe.expert_group_count", 4); }), kNo,
+       "'qwen35moe.expert_group_count' = 4"},
+      {With([](GgufWriter& w) {
+         w.I32s("qwen35moe.rope.dimension_sections", {11, 11, 10, 0});
+       }),
+       kBad, "'qwen35moe.rope.dimension_sections' must be up to four counts with the sum 4"},
+      {With([](GgufWriter& w) {
+         Bools(w, "qwen35moe.attention.recurrent_layers", {true, false});
+       }),
+       kBad,
+       "'qwen35moe.attention.recurrent_layers' must be an array of 'qwen35moe.block_count' = 9 "
+       "bools, false for the last 1"},
+      {With([](GgufWriter& w) {
+         Bools(w, "qwen35moe.attention.recurrent_layers", std::vector<bool>(9, true));
+       }),
+       kBad, "false for the last 1, found array of bool [9]"},
+      {HybridKeys{.architecture = "qwen3moe",
+                  .with = [](GgufWriter& w) { w.U32("qwen3moe.logit_scale", 2); }},
+       kNo, "'qwen3moe.logit_scale' = 2"},
+      {HybridKeys{.architecture = "qwen35",
+                  .with = [](GgufWriter& w) { w.U32("qwen35.expert_count", 8); }},
+       kNo, "'qwen35.expert_count' = 8"},
   };
   for (const Case& c : cases) {
     const Result<ModelConfig> config = c.keys.Read();

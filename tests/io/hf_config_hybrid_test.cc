@@ -63,14 +63,19 @@ Json Changed(std::string_view base, std::string_view changes) {
   return json;
 }
 
-Result<ModelConfig> Moe(std::string_view changes) { return ParseHfConfig(Changed(kMoe, changes), "dir/config.json"); }
-Result<ModelConfig> Next(std::string_view changes) { return ParseHfConfig(Changed(kNext, changes), "dir/config.json"); }
+Result<ModelConfig> Moe(std::string_view changes) {
+  return ParseHfConfig(Changed(kMoe, changes), "dir/config.json");
+}
+Result<ModelConfig> Next(std::string_view changes) {
+  return ParseHfConfig(Changed(kNext, changes), "dir/config.json");
+}
 
 // As the releases are: the text part inside.
 Result<ModelConfig> Nested(std::string_view text_changes, std::string_view outer_changes = "{}") {
-  Json outer = Changed(R"({"architectures": ["Qwen3_5MoeForConditionalGeneration"], "model_type": "qwen3_5_moe",
+  Json outer = Changed(
+      R"({"architectures": ["Qwen3_5MoeForConditionalGeneration"], "model_type": "qwen3_5_moe",
                            "vision_config": {"depth": 27}, "tie_word_embeddings": false})",
-                       outer_changes);
+      outer_changes);
   outer.Set("text_config", Changed(kText, text_changes));
   return ParseHfConfig(outer, "dir/config.json");
 }
@@ -98,7 +103,8 @@ TEST(HfHybridConfig, ReadsAQwen3WithExperts) {
 TEST(HfHybridConfig, LayersWithoutExpertsAreThoseOfTheListAndBetweenSteps) {
   EXPECT_THAT(Moe(R"({"mlp_only_layers":[3,1,3]})")->dense_layers, ElementsAre(1, 3));
   EXPECT_THAT(Moe(R"({"decoder_sparse_step":2})")->dense_layers, ElementsAre(0, 2));
-  EXPECT_THAT(Moe(R"({"decoder_sparse_step":2,"mlp_only_layers":[1]})")->dense_layers, ElementsAre(0, 1, 2));
+  EXPECT_THAT(Moe(R"({"decoder_sparse_step":2,"mlp_only_layers":[1]})")->dense_layers,
+              ElementsAre(0, 1, 2));
   EXPECT_EQ(Moe(R"({"intermediate_size":"-"})")->intermediate_size, 0) << "no layer needs it";
 }
 
@@ -108,7 +114,8 @@ TEST(HfHybridConfig, ReadsAQwen3Next) {
   EXPECT_EQ(config->family, "qwen3_next");
   EXPECT_EQ(config->head_dim, 256) << "the family's";
   EXPECT_EQ(config->rope.dims, 64) << "a quarter turns";
-  EXPECT_THAT(config->layer_kinds, ElementsAre(kLinear, kLinear, kLinear, kFull, kLinear, kLinear, kLinear, kFull));
+  EXPECT_THAT(config->layer_kinds,
+              ElementsAre(kLinear, kLinear, kLinear, kFull, kLinear, kLinear, kLinear, kFull));
   EXPECT_EQ(config->linear.key_heads, 2);
   EXPECT_EQ(config->linear.value_heads, 4);
   EXPECT_EQ(config->linear.key_dim, 16);
@@ -139,8 +146,10 @@ TEST(HfHybridConfig, ReadsANestedQwen35) {
   EXPECT_EQ(config->dtype, DType::kBF16);
   EXPECT_THAT(config->eos_ids, ElementsAre(248));
   EXPECT_FALSE(config->tie_word_embeddings);
-  EXPECT_TRUE(Nested(R"({"tie_word_embeddings":true})", R"({"tie_word_embeddings":"-"})")->tie_word_embeddings);
-  EXPECT_TRUE(Nested(R"({"tie_word_embeddings":false})", R"({"tie_word_embeddings":true})")->tie_word_embeddings);
+  EXPECT_TRUE(Nested(R"({"tie_word_embeddings":true})", R"({"tie_word_embeddings":"-"})")
+                  ->tie_word_embeddings);
+  EXPECT_TRUE(Nested(R"({"tie_word_embeddings":false})", R"({"tie_word_embeddings":true})")
+                  ->tie_word_embeddings);
   EXPECT_THAT(Nested("{}", R"({"eos_token_id":[246,248]})")->eos_ids, ElementsAre(248, 246));
   EXPECT_EQ(Nested(R"({"dtype":"-"})", R"({"dtype":"float32"})")->dtype, DType::kF32);
 }
@@ -149,7 +158,10 @@ TEST(HfHybridConfig, ReadsTheTextPartAlone) {
   for (const char* architecture : {"Qwen3_5ForCausalLM", "Qwen3_5ForConditionalGeneration"}) {
     for (const char* type : {"qwen3_5", "qwen3_5_text"}) {
       const auto config = ParseHfConfig(
-          Changed(kText, fmt::format(R"({{"architectures":["{}"],"model_type":"{}","intermediate_size":96}})", architecture, type)),
+          Changed(
+              kText,
+              fmt::format(R"({{"architectures":["{}"],"model_type":"{}","intermediate_size":96}})",
+                          architecture, type)),
           "dir/config.json");
       ASSERT_TRUE(config.ok()) << config.status().message();
       EXPECT_EQ(config->experts, 0) << "the dense model";
@@ -161,17 +173,21 @@ TEST(HfHybridConfig, ReadsTheTextPartAlone) {
 
 TEST(HfHybridConfig, WhatTheFileSaysBeatsTheFamilysDefaults) {
   EXPECT_THAT(Next(R"({"full_attention_interval":2})")->KindOf(1), kFull);
-  EXPECT_THAT(Next(R"({"full_attention_interval":1,"linear_num_key_heads":"-"})")->layer_kinds, IsEmpty())
+  EXPECT_THAT(Next(R"({"full_attention_interval":1,"linear_num_key_heads":"-"})")->layer_kinds,
+              IsEmpty())
       << "all are full attention, and nothing needs the heads";
   EXPECT_EQ(Next(R"({"head_dim":64,"partial_rotary_factor":0.5})")->rope.dims, 32);
   EXPECT_FALSE(Next(R"({"norm_topk_prob":false})")->norm_topk_prob);
   EXPECT_EQ(Next(R"({"mtp_num_hidden_layers":0})")->mtp_layers, 0);
   EXPECT_FALSE(Next(R"({"attn_output_gate":false})")->attn_output_gate);
   EXPECT_EQ(Next(R"({"output_gate_type":"swish"})")->linear.output_gate, GateActivation::kSilu);
-  EXPECT_EQ(Next(R"({"output_gate_type":"sigmoid"})")->linear.output_gate, GateActivation::kSigmoid);
+  EXPECT_EQ(Next(R"({"output_gate_type":"sigmoid"})")->linear.output_gate,
+            GateActivation::kSigmoid);
   EXPECT_EQ(Next(R"({"shared_expert_intermediate_size":"-"})")->shared_expert_intermediate_size, 0);
   EXPECT_TRUE(Next(R"({"layer_scale":false})").ok());
-  EXPECT_TRUE(Nested(R"({"rope_parameters":{"type":"mrope","rope_theta":10000,"mrope_section":[0,4,0]}})").ok());
+  EXPECT_TRUE(
+      Nested(R"({"rope_parameters":{"type":"mrope","rope_theta":10000,"mrope_section":[0,4,0]}})")
+          .ok());
 }
 
 TEST(HfHybridConfig, RefusesEachInconsistentConfigNamingFileKeyAndValue) {
@@ -184,43 +200,63 @@ TEST(HfHybridConfig, RefusesEachInconsistentConfigNamingFileKeyAndValue) {
   };
   const Case cases[] = {
       {Moe(R"({"num_experts":"-"})"), kBad, "'num_experts' is missing"},
-      {Moe(R"({"num_experts":0})"), kBad, "'num_experts' must be an integer from 1 to 65536, found 0"},
+      {Moe(R"({"num_experts":0})"), kBad,
+       "'num_experts' must be an integer from 1 to 65536, found 0"},
       {Moe(R"({"num_experts_per_tok":"-"})"), kBad, "'num_experts_per_tok' is missing"},
-      {Moe(R"({"num_experts_per_tok":9})"), kBad, "'num_experts_per_tok' must be at most 'num_experts' = 8, found 9"},
+      {Moe(R"({"num_experts_per_tok":9})"), kBad,
+       "'num_experts_per_tok' must be at most 'num_experts' = 8, found 9"},
       {Moe(R"({"moe_intermediate_size":"-"})"), kBad, "'moe_intermediate_size' is missing"},
       {Moe(R"({"norm_topk_prob":1})"), kBad, "'norm_topk_prob' must be true or false"},
-      {Moe(R"({"decoder_sparse_step":0})"), kBad, "'decoder_sparse_step' must be an integer from 1"},
-      {Moe(R"({"mlp_only_layers":3})"), kBad, "'mlp_only_layers' must be an array of layers from 0 to 3, found 3"},
-      {Moe(R"({"mlp_only_layers":[4]})"), kBad, "'mlp_only_layers' must be an array of layers from 0 to 3, found 4"},
+      {Moe(R"({"decoder_sparse_step":0})"), kBad,
+       "'decoder_sparse_step' must be an integer from 1"},
+      {Moe(R"({"mlp_only_layers":3})"), kBad,
+       "'mlp_only_layers' must be an array of layers from 0 to 3, found 3"},
+      {Moe(R"({"mlp_only_layers":[4]})"), kBad,
+       "'mlp_only_layers' must be an array of layers from 0 to 3, found 4"},
       {Moe(R"({"mlp_only_layers":[1],"intermediate_size":"-"})"), kBad,
        "'intermediate_size' must be above 0 since there are layers without experts, found 0"},
       {Moe(R"({"use_sliding_window":true})"), kNo, "'sliding_window' is 16"},
       {Next(R"({"linear_num_key_heads":"-"})"), kBad, "'linear_num_key_heads' is missing"},
       {Next(R"({"linear_num_value_heads":3})"), kBad,
        "'linear_num_value_heads' must be a multiple of 'linear_num_key_heads' = 2, found 3"},
-      {Next(R"({"linear_num_value_heads":65536})"), kBad, "'linear_num_value_heads' must be at most 32768 with heads of 32"},
+      {Next(R"({"linear_num_value_heads":65536})"), kBad,
+       "'linear_num_value_heads' must be at most 32768 with heads of 32"},
       {Next(R"({"linear_key_head_dim":0})"), kBad, "'linear_key_head_dim' must be"},
       {Next(R"({"linear_value_head_dim":"-"})"), kBad, "'linear_value_head_dim' is missing"},
-      {Next(R"({"linear_conv_kernel_dim":65})"), kBad, "'linear_conv_kernel_dim' must be an integer from 1 to 64"},
+      {Next(R"({"linear_conv_kernel_dim":65})"), kBad,
+       "'linear_conv_kernel_dim' must be an integer from 1 to 64"},
       {Next(R"({"full_attention_interval":0})"), kBad, "'full_attention_interval' must be"},
-      {Next(R"({"layer_types":["full_attention"]})"), kBad, "'layer_types' must be an array of 'num_hidden_layers' = 8 strings"},
-      {Nested(R"({"layer_types":["linear_attention","full_attention","sliding_attention","full_attention"]})"), kNo,
-       "text_config: 'layer_types' has \"sliding_attention\"; full_attention and linear_attention are supported"},
+      {Next(R"({"layer_types":["full_attention"]})"), kBad,
+       "'layer_types' must be an array of 'num_hidden_layers' = 8 strings"},
+      {Nested(
+           R"({"layer_types":["linear_attention","full_attention","sliding_attention","full_attention"]})"),
+       kNo,
+       "text_config: 'layer_types' has \"sliding_attention\"; full_attention and linear_attention "
+       "are supported"},
       {Next(R"({"output_gate_type":"tanh"})"), kNo, "'output_gate_type' is 'tanh'"},
       {Next(R"({"layer_scale":true})"), kNo, "'layer_scale' is true"},
-      {Next(R"({"mtp_num_hidden_layers":17})"), kBad, "'mtp_num_hidden_layers' must be an integer from 0 to 16"},
-      {Nested(R"({"mtp_use_dedicated_embeddings":true})"), kNo, "'mtp_use_dedicated_embeddings' is true"},
+      {Next(R"({"mtp_num_hidden_layers":17})"), kBad,
+       "'mtp_num_hidden_layers' must be an integer from 0 to 16"},
+      {Nested(R"({"mtp_use_dedicated_embeddings":true})"), kNo,
+       "'mtp_use_dedicated_embeddings' is true"},
       {Nested(R"({"rope_parameters":{"rope_theta":10000,"mrope_section":[11,11,10]}})"), kBad,
-       "rope_parameters: 'mrope_section' must be three counts with the sum 4, a head's frequencies, found [11,11,10]"},
-      {Nested(R"({"rope_parameters":{"rope_theta":10000,"mrope_section":[2,2]}})"), kBad, "'mrope_section' must be"},
-      {Nested(R"({"rope_parameters":{"rope_theta":10000,"mrope_section":[5,-1,0]}})"), kBad, "'mrope_section' must be"},
+       "rope_parameters: 'mrope_section' must be three counts with the sum 4, a head's "
+       "frequencies, found [11,11,10]"},
+      {Nested(R"({"rope_parameters":{"rope_theta":10000,"mrope_section":[2,2]}})"), kBad,
+       "'mrope_section' must be"},
+      {Nested(R"({"rope_parameters":{"rope_theta":10000,"mrope_section":[5,-1,0]}})"), kBad,
+       "'mrope_section' must be"},
       {Nested(R"({"model_type":"qwen3_5_text"})"), kBad,
-       "text_config: 'model_type' must be qwen3_5_moe or qwen3_5_moe_text for Qwen3_5MoeForConditionalGeneration, found "
+       "text_config: 'model_type' must be qwen3_5_moe or qwen3_5_moe_text for "
+       "Qwen3_5MoeForConditionalGeneration, found "
        "\"qwen3_5_text\""},
       {Nested(R"({"hidden_size":"-"})"), kBad, "text_config: 'hidden_size' is missing"},
-      {Nested("{}", R"({"quantization_config":{"quant_method":"fp8"}})"), kNo, "'quantization_config' (\"fp8\")"},
-      {ParseHfConfig(ParseText(R"({"architectures":["Qwen3_5ForConditionalGeneration"],"text_config":3})"), "dir/config.json"), kBad,
-       "'text_config' must be an object, found 3"},
+      {Nested("{}", R"({"quantization_config":{"quant_method":"fp8"}})"), kNo,
+       "'quantization_config' (\"fp8\")"},
+      {ParseHfConfig(
+           ParseText(R"({"architectures":["Qwen3_5ForConditionalGeneration"],"text_config":3})"),
+           "dir/config.json"),
+       kBad, "'text_config' must be an object, found 3"},
   };
   for (const Case& c : cases) {
     ASSERT_FALSE(c.config.ok()) << c.words;

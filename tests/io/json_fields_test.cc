@@ -7,7 +7,8 @@ namespace {
 
 class JsonFieldsTest : public testing::Test {
  protected:
-  const Json json_ = *ParseJson(R"({"layers": 12, "eps": 1e-5, "bias": true, "name": "llama", "none": null,
+  const Json json_ =
+      *ParseJson(R"({"layers": 12, "eps": 1e-5, "bias": true, "name": "llama", "none": null,
                                     "huge": 9000000000, "wrong": "twelve", "fraction": 1.5, "zero": 0})");
   const JsonFields fields_{json_, "config.json"};
 };
@@ -26,7 +27,8 @@ TEST_F(JsonFieldsTest, AbsentAndNullAreTheSame) {
     EXPECT_FALSE(fields_.RealIfAny(key, {0, 1})->has_value());
     EXPECT_TRUE(*fields_.BoolOr(key, true));
     EXPECT_EQ(*fields_.StringOr(key, "other"), "other");
-    EXPECT_EQ(fields_.Int(key, {0, 1}).status().message(), fmt::format("config.json: '{}' is missing", key));
+    EXPECT_EQ(fields_.Int(key, {0, 1}).status().message(),
+              fmt::format("config.json: '{}' is missing", key));
     EXPECT_FALSE(fields_.Real(key, {0, 1}).ok());
   }
 }

@@ -5,10 +5,17 @@
 namespace weft::io {
 namespace {
 
-constexpr ConfigNames kNames{.hidden_size = "hidden_size", .heads = "num_attention_heads", .kv_heads = "num_key_value_heads",
-                             .head_dim = "head_dim", .rope_dims = "rotary_dims", .bos_id = "bos_token_id", .eos_ids = "eos_token_id",
-                             .intermediate_size = "intermediate_size", .key_heads = "linear_num_key_heads",
-                             .value_heads = "linear_num_value_heads", .experts = "num_experts",
+constexpr ConfigNames kNames{.hidden_size = "hidden_size",
+                             .heads = "num_attention_heads",
+                             .kv_heads = "num_key_value_heads",
+                             .head_dim = "head_dim",
+                             .rope_dims = "rotary_dims",
+                             .bos_id = "bos_token_id",
+                             .eos_ids = "eos_token_id",
+                             .intermediate_size = "intermediate_size",
+                             .key_heads = "linear_num_key_heads",
+                             .value_heads = "linear_num_value_heads",
+                             .experts = "num_experts",
                              .experts_per_token = "num_experts_per_tok"};
 
 ModelConfig Good() {
@@ -25,7 +32,8 @@ ModelConfig Good() {
 ModelConfig Hybrid() {
   ModelConfig c = Good();
   c.layers = 3;
-  c.layer_kinds = {LayerKind::kLinearAttention, LayerKind::kLinearAttention, LayerKind::kFullAttention};
+  c.layer_kinds = {LayerKind::kLinearAttention, LayerKind::kLinearAttention,
+                   LayerKind::kFullAttention};
   c.linear = {.key_heads = 4, .value_heads = 12, .key_dim = 16, .value_dim = 32, .conv_kernel = 4};
   c.experts = 8, c.experts_per_token = 8, c.moe_intermediate_size = 24;
   c.dense_layers = {1};
@@ -72,9 +80,14 @@ TEST(ModelConfig, EachBrokenRelationIsNamedByTheSourcesOwnKey) {
       {"rotary_dims", [](ModelConfig& c) { c.rope.dims = 66; }, "found 66"},
       {"rotary_dims", [](ModelConfig& c) { c.rope.dims = 31; }, "found 31"},
       {"rotary_dims", [](ModelConfig& c) { c.rope.dims = 0; }, "found 0"},
-      {"num_attention_heads", [](ModelConfig& c) { c.heads = 1 << 16, c.kv_heads = 1; }, "found 65536"},
+      {"num_attention_heads", [](ModelConfig& c) { c.heads = 1 << 16, c.kv_heads = 1; },
+       "found 65536"},
       {"bos_token_id", [](ModelConfig& c) { c.bos_id = 100; }, "found 100"},
-      {"eos_token_id", [](ModelConfig& c) { c.eos_ids = {3, -1}; }, "found -1"},
+      {"eos_token_id",
+       [](ModelConfig& c) {
+         c.eos_ids = {3, -1};
+       },
+       "found -1"},
       {"high_freq_factor",
        [](ModelConfig& c) {
          c.rope.scaling = RopeScaling::kLlama3;
@@ -84,9 +97,13 @@ TEST(ModelConfig, EachBrokenRelationIsNamedByTheSourcesOwnKey) {
       {"intermediate_size", [](ModelConfig& c) { c.intermediate_size = 0; }, "found 0"},
       {"intermediate_size", [](ModelConfig& c) { c.intermediate_size = 0; }, "found 0", true},
       {"linear_num_value_heads", [](ModelConfig& c) { c.linear.value_heads = 6; }, "found 6", true},
-      {"linear_num_key_heads", [](ModelConfig& c) { c.linear.key_heads = c.linear.value_heads = 1 << 16, c.linear.key_dim = 17; },
+      {"linear_num_key_heads",
+       [](ModelConfig& c) {
+         c.linear.key_heads = c.linear.value_heads = 1 << 16, c.linear.key_dim = 17;
+       },
        "found 65536", true},
-      {"linear_num_value_heads", [](ModelConfig& c) { c.linear.value_heads = 1 << 16; }, "found 65536", true},
+      {"linear_num_value_heads", [](ModelConfig& c) { c.linear.value_heads = 1 << 16; },
+       "found 65536", true},
       {"num_experts_per_tok", [](ModelConfig& c) { c.experts_per_token = 9; }, "found 9", true},
   };
   for (const Case& one : cases) {
@@ -94,7 +111,9 @@ TEST(ModelConfig, EachBrokenRelationIsNamedByTheSourcesOwnKey) {
     one.spoil(c);
     const Status status = CheckConfig(c, kNames);
     EXPECT_EQ(status.code(), StatusCode::kInvalid) << one.key;
-    EXPECT_TRUE(status.message().starts_with(std::string("config.json: '") + one.key + "' must be ")) << status.message();
+    EXPECT_TRUE(
+        status.message().starts_with(std::string("config.json: '") + one.key + "' must be "))
+        << status.message();
     EXPECT_TRUE(status.message().ends_with(one.found)) << status.message();
   }
 }

@@ -27,12 +27,17 @@ std::vector<const Kernel<Args>*> Runnable(std::span<const Kernel<Args>* const> l
 class Matrix {
  public:
   Matrix(DType dtype, int64_t rows, int64_t cols)
-      : dtype_(dtype), rows_(rows), cols_(cols),
+      : dtype_(dtype),
+        rows_(rows),
+        cols_(cols),
         buffer_((rows * (cols + kGap) + kGap) * FactsOf(dtype).block_bytes) {}
 
   View view() const {
-    return {.data = buffer_.data() + kGap * FactsOf(dtype_).block_bytes, .rows = rows_,
-            .cols = cols_, .stride = cols_ + kGap, .dtype = dtype_};
+    return {.data = buffer_.data() + kGap * FactsOf(dtype_).block_bytes,
+            .rows = rows_,
+            .cols = cols_,
+            .stride = cols_ + kGap,
+            .dtype = dtype_};
   }
   float Get(int64_t r, int64_t c) const {
     return dtype_ == DType::kBF16 ? ToFloat(view().row<Bf16>(r)[c]) : view().row<float>(r)[c];

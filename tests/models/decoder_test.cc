@@ -70,10 +70,12 @@ std::string LayerText(const std::string& text, int layer) {
   Replace(&out, name, "L00");
   Replace(&out, file, "layers.0.");
   for (const std::string& state : states) {
-    for (const char* before : {" ", "("}) Replace(&out, before + state + std::to_string(layer), before + state + "0");
+    for (const char* before : {" ", "("})
+      Replace(&out, before + state + std::to_string(layer), before + state + "0");
   }
   // The table that is followed is a number among those of all layers.
-  for (size_t at = 0; (at = out.find("follows ", at)) != std::string::npos; ++at) out.erase(at + 8, out.find(' ', at + 8) - at - 8);
+  for (size_t at = 0; (at = out.find("follows ", at)) != std::string::npos; ++at)
+    out.erase(at + 8, out.find(' ', at + 8) - at - 8);
   return out;
 }
 
@@ -87,7 +89,8 @@ std::string FrontText(const std::string& text) {
   std::string out;
   for (const std::string& line : support::LinesOf(text)) {
     bool front = true;
-    for (const char* layers : {"L", "layers.", " kv.", " conv.", " gdn."}) front = front && line.find(layers) == std::string::npos;
+    for (const char* layers : {"L", "layers.", " kv.", " conv.", " gdn."})
+      front = front && line.find(layers) == std::string::npos;
     if (front) out += line + "\n";
   }
   return out;
@@ -103,7 +106,8 @@ TEST(Graphs, OfTheTinyModelsAreTheOnesUnderReview) {
     for (int layer = 0; layer < config.layers; ++layer) {
       const auto [alike, is_first] = first.try_emplace(KindOfLayer(config, layer), layer);
       if (is_first) layers += LayerText(body, layer);
-      EXPECT_TRUE(LayerText(body, layer) == LayerText(body, alike->second)) << name << ": layers " << alike->second << " and " << layer << " are alike";
+      EXPECT_TRUE(LayerText(body, layer) == LayerText(body, alike->second))
+          << name << ": layers " << alike->second << " and " << layer << " are alike";
     }
     std::string drafts;
     for (const graph::Graph& draft : support::DraftsOf(*checkpoint)) drafts += Print(draft);
@@ -122,7 +126,8 @@ TEST(Graphs, OfDraftHeadsAreLawfulAndDifferInWhatTheyRead) {
     const std::vector<graph::Graph> drafts = support::DraftsOf(*checkpoint);
     if (drafts.empty()) continue;
     ++heads;
-    for (const graph::Graph& draft : drafts) EXPECT_TRUE(Verify(draft).ok()) << Verify(draft).message();
+    for (const graph::Graph& draft : drafts)
+      EXPECT_TRUE(Verify(draft).ok()) << Verify(draft).message();
     // Behind the body the model's last norm comes first.
     EXPECT_EQ(drafts[0].nodes.size(), drafts[1].nodes.size() + 1);
     EXPECT_EQ(support::BodyOf(*checkpoint).model, checkpoint->config().family + ".body");

@@ -1,5 +1,5 @@
-// Sections of fused tensors, experts, value heads and draft heads: each value comes back where it belongs,
-// from both formats.
+// Sections of fused tensors, experts, value heads and draft heads: each value comes back where it
+// belongs, from both formats.
 // Covers src/models/weights.cc
 #include <gtest/gtest.h>
 
@@ -21,10 +21,13 @@ using support::ParamsOfConfig;
 using support::SparseCheckpoint;
 using support::ValueTensor;
 
-// Layer 0 linear with two key heads of three value heads, layer 1 full with an output gate; three experts.
-constexpr int64_t kHidden = 8, kHeads = 2, kHeadDim = 4, kKeyHeads = 2, kValueHeads = 6, kKeyDim = 2, kValueDim = 2, kTaps = 4,
-                  kExperts = 3, kWidth = 5, kShared = 3, kVocab = 7;
-constexpr int64_t kKeys = kKeyHeads * kKeyDim, kValues = kValueHeads * kValueDim, kRatio = kValueHeads / kKeyHeads;
+// Layer 0 linear with two key heads of three value heads, layer 1 full with an output gate; three
+// experts.
+constexpr int64_t kHidden = 8, kHeads = 2, kHeadDim = 4, kKeyHeads = 2, kValueHeads = 6,
+                  kKeyDim = 2, kValueDim = 2, kTaps = 4, kExperts = 3, kWidth = 5, kShared = 3,
+                  kVocab = 7;
+constexpr int64_t kKeys = kKeyHeads * kKeyDim, kValues = kValueHeads * kValueDim,
+                  kRatio = kValueHeads / kKeyHeads;
 
 std::string Config(std::string_view architecture, std::string_view more = "") {
   return fmt::format(
@@ -34,8 +37,8 @@ std::string Config(std::string_view architecture, std::string_view more = "") {
           "num_experts": {}, "num_experts_per_tok": 2, "moe_intermediate_size": {}, "shared_expert_intermediate_size": {},
           "linear_num_key_heads": {}, "linear_num_value_heads": {}, "linear_key_head_dim": {},
           "linear_value_head_dim": {}, "linear_conv_kernel_dim": {}, "full_attention_interval": 2{}}})",
-      architecture, kHidden, kWidth, kHeads, kHeadDim, kVocab, kExperts, kWidth, kShared, kKeyHeads, kValueHeads, kKeyDim, kValueDim,
-      kTaps, more);
+      architecture, kHidden, kWidth, kHeads, kHeadDim, kVocab, kExperts, kWidth, kShared, kKeyHeads,
+      kValueHeads, kKeyDim, kValueDim, kTaps, more);
 }
 
 constexpr std::string_view kNext = "Qwen3NextForCausalLM", kMoe35 = "Qwen3_5MoeForCausalLM";
@@ -57,7 +60,8 @@ std::vector<int64_t> RowsOf(const WeightSource& source) {
   if (source.tensors.empty()) return rows;
   const int64_t columns = source.shape.size() > 1 ? source.shape.back() : 1;
   const std::vector<float> values = source.Values();
-  for (size_t i = 0; i < values.size(); i += static_cast<size_t>(columns)) rows.push_back(static_cast<int64_t>(values[i]));
+  for (size_t i = 0; i < values.size(); i += static_cast<size_t>(columns))
+    rows.push_back(static_cast<int64_t>(values[i]));
   return rows;
 }
 
@@ -69,13 +73,16 @@ TEST(FindHybridWeight, QueriesAndGatesLieHeadByHead) {
   const WeightSource q = Found(w, "model.layers.1.self_attn.q_proj.weight");
   EXPECT_EQ(q.shape, (Shape{8, kHidden}));
   EXPECT_EQ(RowsOf(q), (Rows{0, 1, 2, 3, 8, 9, 10, 11}));
-  EXPECT_EQ(RowsOf(Found(w, "model.layers.1.self_attn.q_gate.weight")), (Rows{4, 5, 6, 7, 12, 13, 14, 15}));
+  EXPECT_EQ(RowsOf(Found(w, "model.layers.1.self_attn.q_gate.weight")),
+            (Rows{4, 5, 6, 7, 12, 13, 14, 15}));
   EXPECT_EQ(q.Values()[9], 1 + 1 / 1024.0f) << "a whole row";
 
   const auto bias = With(kMoe35, Numbered("model.layers.1.self_attn.q_proj.bias", {16}));
-  EXPECT_EQ(RowsOf(Found(bias, "model.layers.1.self_attn.q_gate.bias")), (Rows{4, 5, 6, 7, 12, 13, 14, 15}));
+  EXPECT_EQ(RowsOf(Found(bias, "model.layers.1.self_attn.q_gate.bias")),
+            (Rows{4, 5, 6, 7, 12, 13, 14, 15}));
   const auto draft = With(kMoe35, Numbered("mtp.layers.0.self_attn.q_proj.weight", {16, kHidden}));
-  EXPECT_EQ(RowsOf(Found(draft, "mtp.layers.0.self_attn.q_proj.weight")), (Rows{0, 1, 2, 3, 8, 9, 10, 11}));
+  EXPECT_EQ(RowsOf(Found(draft, "mtp.layers.0.self_attn.q_proj.weight")),
+            (Rows{0, 1, 2, 3, 8, 9, 10, 11}));
 }
 
 TEST(FindHybridWeight, AModelWithoutOutputGateHasWholeQueries) {
@@ -86,28 +93,39 @@ TEST(FindHybridWeight, AModelWithoutOutputGateHasWholeQueries) {
 }
 
 TEST(FindHybridWeight, ProjectionsOfLinearAttentionAreSideBySide) {
-  const auto w = With(kMoe35, Numbered("model.layers.0.linear_attn.in_proj_qkv.weight", {2 * kKeys + kValues, kHidden}));
+  const auto w = With(kMoe35, Numbered("model.layers.0.linear_attn.in_proj_qkv.weight",
+                                       {2 * kKeys + kValues, kHidden}));
   EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_q.weight")), (Rows{0, 1, 2, 3}));
   EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_k.weight")), (Rows{4, 5, 6, 7}));
-  EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_v.weight")), (Rows{8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}));
-  const auto b = With(kMoe35, Numbered("model.layers.0.linear_attn.in_proj_b.weight", {kValueHeads, kHidden}));
-  EXPECT_EQ(RowsOf(Found(b, "model.layers.0.linear_attn.in_proj_b.weight")), (Rows{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_v.weight")),
+            (Rows{8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}));
+  const auto b =
+      With(kMoe35, Numbered("model.layers.0.linear_attn.in_proj_b.weight", {kValueHeads, kHidden}));
+  EXPECT_EQ(RowsOf(Found(b, "model.layers.0.linear_attn.in_proj_b.weight")),
+            (Rows{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(FindHybridWeight, FusedProjectionsAreInterleavedByKeyHead) {
   // Per key head: q 2, k 2, v 6, z 6.
-  const auto w = With(kNext, Numbered("model.layers.0.linear_attn.in_proj_qkvz.weight", {2 * (kKeys + kValues), kHidden}));
+  const auto w = With(kNext, Numbered("model.layers.0.linear_attn.in_proj_qkvz.weight",
+                                      {2 * (kKeys + kValues), kHidden}));
   EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_q.weight")), (Rows{0, 1, 16, 17}));
   EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_k.weight")), (Rows{2, 3, 18, 19}));
-  EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_v.weight")), (Rows{4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25}));
-  EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_z.weight")), (Rows{10, 11, 12, 13, 14, 15, 26, 27, 28, 29, 30, 31}));
-  const auto ba = With(kNext, Numbered("model.layers.0.linear_attn.in_proj_ba.weight", {2 * kValueHeads, kHidden}));
-  EXPECT_EQ(RowsOf(Found(ba, "model.layers.0.linear_attn.in_proj_b.weight")), (Rows{0, 1, 2, 6, 7, 8}));
-  EXPECT_EQ(RowsOf(Found(ba, "model.layers.0.linear_attn.in_proj_a.weight")), (Rows{3, 4, 5, 9, 10, 11}));
+  EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_v.weight")),
+            (Rows{4, 5, 6, 7, 8, 9, 20, 21, 22, 23, 24, 25}));
+  EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.in_proj_z.weight")),
+            (Rows{10, 11, 12, 13, 14, 15, 26, 27, 28, 29, 30, 31}));
+  const auto ba = With(
+      kNext, Numbered("model.layers.0.linear_attn.in_proj_ba.weight", {2 * kValueHeads, kHidden}));
+  EXPECT_EQ(RowsOf(Found(ba, "model.layers.0.linear_attn.in_proj_b.weight")),
+            (Rows{0, 1, 2, 6, 7, 8}));
+  EXPECT_EQ(RowsOf(Found(ba, "model.layers.0.linear_attn.in_proj_a.weight")),
+            (Rows{3, 4, 5, 9, 10, 11}));
 }
 
 TEST(FindHybridWeight, TheConvolutionsMiddleDimensionGoes) {
-  const auto w = With(kNext, Numbered("model.layers.0.linear_attn.conv1d.weight", {2 * kKeys + kValues, 1, kTaps}));
+  const auto w = With(
+      kNext, Numbered("model.layers.0.linear_attn.conv1d.weight", {2 * kKeys + kValues, 1, kTaps}));
   const WeightSource k = Found(w, "model.layers.0.linear_attn.conv1d_k.weight");
   EXPECT_EQ(k.shape, (Shape{kKeys, kTaps}));
   EXPECT_EQ(RowsOf(k), (Rows{4, 5, 6, 7}));
@@ -116,29 +134,37 @@ TEST(FindHybridWeight, TheConvolutionsMiddleDimensionGoes) {
 }
 
 TEST(FindHybridWeight, GainsAndDecaysAreRead) {
-  const auto w = OpenValues(Config(kMoe35), {Numbered("model.layers.0.input_layernorm.weight", {kHidden}),
-                                             Numbered("model.layers.1.self_attn.k_norm.weight", {kHeadDim}),
-                                             Numbered("model.norm.weight", {kHidden}), Numbered("mtp.pre_fc_norm_hidden.weight", {kHidden}),
-                                             Numbered("model.layers.0.linear_attn.norm.weight", {kValueDim}),
-                                             Numbered("model.layers.0.linear_attn.A_log", {kValueHeads}),
-                                             Numbered("model.layers.0.linear_attn.dt_bias", {kValueHeads})});
-  for (const char* gain : {"model.layers.0.input_layernorm.weight", "model.layers.1.self_attn.k_norm.weight", "model.norm.weight",
-                           "mtp.pre_fc_norm_hidden.weight"}) {
+  const auto w =
+      OpenValues(Config(kMoe35), {Numbered("model.layers.0.input_layernorm.weight", {kHidden}),
+                                  Numbered("model.layers.1.self_attn.k_norm.weight", {kHeadDim}),
+                                  Numbered("model.norm.weight", {kHidden}),
+                                  Numbered("mtp.pre_fc_norm_hidden.weight", {kHidden}),
+                                  Numbered("model.layers.0.linear_attn.norm.weight", {kValueDim}),
+                                  Numbered("model.layers.0.linear_attn.A_log", {kValueHeads}),
+                                  Numbered("model.layers.0.linear_attn.dt_bias", {kValueHeads})});
+  for (const char* gain :
+       {"model.layers.0.input_layernorm.weight", "model.layers.1.self_attn.k_norm.weight",
+        "model.norm.weight", "mtp.pre_fc_norm_hidden.weight"}) {
     EXPECT_EQ(RowsOf(Found(w, gain)).front(), 1) << gain << ": 0 means 1 + 0";
   }
-  EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.norm.weight")).front(), 0) << "this one is what it says";
-  EXPECT_EQ(Found(w, "model.layers.0.linear_attn.A_log").Values()[2], static_cast<float>(-std::exp(2.0)));
+  EXPECT_EQ(RowsOf(Found(w, "model.layers.0.linear_attn.norm.weight")).front(), 0)
+      << "this one is what it says";
+  EXPECT_EQ(Found(w, "model.layers.0.linear_attn.A_log").Values()[2],
+            static_cast<float>(-std::exp(2.0)));
   EXPECT_EQ(Found(w, "model.layers.0.linear_attn.dt_bias").Values()[2], 2.0f);
-  const auto plain = OpenValues(R"({"architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 8, "num_hidden_layers": 1,
+  const auto plain = OpenValues(
+      R"({"architectures": ["Qwen3MoeForCausalLM"], "hidden_size": 8, "num_hidden_layers": 1,
       "num_attention_heads": 2, "vocab_size": 7, "max_position_embeddings": 64, "rms_norm_eps": 1e-06, "rope_theta": 1e4,
       "num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 4})",
-                                {Numbered("model.norm.weight", {kHidden})});
+      {Numbered("model.norm.weight", {kHidden})});
   EXPECT_EQ(RowsOf(Found(plain, "model.norm.weight")).front(), 0) << "a family with plain gains";
 }
 
 TEST(FindHybridWeight, ExpertsAreOneParamHoweverTheyAreFiled) {
-  const auto fused = OpenValues(Config(kMoe35), {Numbered("model.layers.0.mlp.experts.gate_up_proj", {kExperts, 2 * kWidth, kHidden}),
-                                                 Numbered("model.layers.0.mlp.experts.down_proj", {kExperts, kHidden, kWidth})});
+  const auto fused = OpenValues(
+      Config(kMoe35),
+      {Numbered("model.layers.0.mlp.experts.gate_up_proj", {kExperts, 2 * kWidth, kHidden}),
+       Numbered("model.layers.0.mlp.experts.down_proj", {kExperts, kHidden, kWidth})});
   const WeightSource gate = Found(fused, "model.layers.0.mlp.experts.gate_proj.weight");
   EXPECT_EQ(gate.shape, (Shape{kExperts, kWidth, kHidden}));
   EXPECT_EQ(RowsOf(gate), (Rows{0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24}));
@@ -150,28 +176,35 @@ TEST(FindHybridWeight, ExpertsAreOneParamHoweverTheyAreFiled) {
 
   std::vector<ValueTensor> each;
   for (int64_t e = 0; e < kExperts; ++e) {
-    each.push_back(Numbered(fmt::format("mtp.layers.0.mlp.experts.{}.up_proj.weight", e), {kWidth, kHidden}));
+    each.push_back(
+        Numbered(fmt::format("mtp.layers.0.mlp.experts.{}.up_proj.weight", e), {kWidth, kHidden}));
     for (float& w : each.back().values) w += static_cast<float>(100 * e);
   }
   const auto apart = OpenValues(Config(kNext), each);
   const WeightSource up = Found(apart, "mtp.layers.0.mlp.experts.up_proj.weight");
   EXPECT_EQ(up.tensors.size(), 3u);
   EXPECT_EQ(RowsOf(up), (Rows{0, 1, 2, 3, 4, 100, 101, 102, 103, 104, 200, 201, 202, 203, 204}));
-  EXPECT_EQ(FindWeight(*apart, "mtp.layers.0.mlp.experts.gate_proj.weight").status().message(),
-            apart.folder->path() + ": tensor 'mtp.layers.0.mlp.experts.0.gate_proj.weight' is missing");
+  EXPECT_EQ(
+      FindWeight(*apart, "mtp.layers.0.mlp.experts.gate_proj.weight").status().message(),
+      apart.folder->path() + ": tensor 'mtp.layers.0.mlp.experts.0.gate_proj.weight' is missing");
 }
 
 TEST(FindHybridWeight, TheLanguageModelMayStandInsideAnother) {
-  const std::string config = fmt::format(R"({{"architectures": ["Qwen3_5MoeForConditionalGeneration"], "vision_config": {{}},
-                                             "text_config": {}}})", Config(kMoe35));
+  const std::string config = fmt::format(
+      R"({{"architectures": ["Qwen3_5MoeForConditionalGeneration"], "vision_config": {{}},
+                                             "text_config": {}}})",
+      Config(kMoe35));
   for (const std::string prefix : {"model.language_model.", "language_model.model."}) {
-    const auto w = OpenValues(config, {Numbered(prefix + "embed_tokens.weight", {kVocab, kHidden}),
-                                       Numbered(prefix + "layers.0.mlp.gate.weight", {kExperts, kHidden}),
-                                       Numbered("lm_head.weight", {kVocab, kHidden})});
-    EXPECT_EQ(Found(w, "model.layers.0.mlp.gate.weight").tensor().name, prefix + "layers.0.mlp.gate.weight");
+    const auto w =
+        OpenValues(config, {Numbered(prefix + "embed_tokens.weight", {kVocab, kHidden}),
+                            Numbered(prefix + "layers.0.mlp.gate.weight", {kExperts, kHidden}),
+                            Numbered("lm_head.weight", {kVocab, kHidden})});
+    EXPECT_EQ(Found(w, "model.layers.0.mlp.gate.weight").tensor().name,
+              prefix + "layers.0.mlp.gate.weight");
     EXPECT_EQ(Found(w, "lm_head.weight").tensor().name, "lm_head.weight");
     EXPECT_EQ(FindWeight(*w, "model.layers.0.linear_attn.in_proj_k.weight").status().message(),
-              fmt::format("{}: tensor '{}layers.0.linear_attn.in_proj_qkv.weight' is missing", w.folder->path(), prefix));
+              fmt::format("{}: tensor '{}layers.0.linear_attn.in_proj_qkv.weight' is missing",
+                          w.folder->path(), prefix));
   }
 }
 
@@ -180,29 +213,34 @@ TEST(FindHybridWeight, RefusesTensorsOfAnotherShape) {
     const char *tensor, *param;
     Shape shape, expected;
   };
-  for (const Case& c : {Case{"self_attn.q_proj.weight", "self_attn.q_gate.weight", {8, 8}, {16, 8}},
-                        Case{"linear_attn.in_proj_qkv.weight", "linear_attn.in_proj_v.weight", {24, 8}, {20, 8}},
-                        Case{"linear_attn.in_proj_z.weight", "linear_attn.in_proj_z.weight", {14, 8}, {12, 8}},
-                        Case{"linear_attn.in_proj_ba.weight", "linear_attn.in_proj_a.weight", {6, 8}, {12, 8}},
-                        Case{"linear_attn.conv1d.weight", "linear_attn.conv1d_q.weight", {20, 4, 1}, {20, 1, 4}},
-                        Case{"linear_attn.A_log", "linear_attn.A_log", {5}, {6}},
-                        Case{"linear_attn.out_proj.weight", "linear_attn.out_proj.weight", {8, 8}, {8, 12}},
-                        Case{"mlp.experts.gate_up_proj", "mlp.experts.up_proj.weight", {3, 5, 8}, {3, 10, 8}},
-                        Case{"mlp.experts.0.down_proj.weight", "mlp.experts.down_proj.weight", {8, 4}, {8, 5}}}) {
+  for (const Case& c :
+       {Case{"self_attn.q_proj.weight", "self_attn.q_gate.weight", {8, 8}, {16, 8}},
+        Case{"linear_attn.in_proj_qkv.weight", "linear_attn.in_proj_v.weight", {24, 8}, {20, 8}},
+        Case{"linear_attn.in_proj_z.weight", "linear_attn.in_proj_z.weight", {14, 8}, {12, 8}},
+        Case{"linear_attn.in_proj_ba.weight", "linear_attn.in_proj_a.weight", {6, 8}, {12, 8}},
+        Case{"linear_attn.conv1d.weight", "linear_attn.conv1d_q.weight", {20, 4, 1}, {20, 1, 4}},
+        Case{"linear_attn.A_log", "linear_attn.A_log", {5}, {6}},
+        Case{"linear_attn.out_proj.weight", "linear_attn.out_proj.weight", {8, 8}, {8, 12}},
+        Case{"mlp.experts.gate_up_proj", "mlp.experts.up_proj.weight", {3, 5, 8}, {3, 10, 8}},
+        Case{"mlp.experts.0.down_proj.weight", "mlp.experts.down_proj.weight", {8, 4}, {8, 5}}}) {
     const std::string at = "model.layers.0.";
     const auto w = With(kMoe35, Numbered(at + c.tensor, c.shape));
     EXPECT_EQ(FindWeight(*w, at + c.param).status().message(),
-              fmt::format("{}: tensor '{}{}' has shape [{}], [{}] expected", w.folder->path(), at, c.tensor, fmt::join(c.shape, ", "),
-                          fmt::join(c.expected, ", ")));
+              fmt::format("{}: tensor '{}{}' has shape [{}], [{}] expected", w.folder->path(), at,
+                          c.tensor, fmt::join(c.shape, ", "), fmt::join(c.expected, ", ")));
   }
-  const auto mixed = With(kMoe35, Numbered("model.layers.0.linear_attn.in_proj_qkv.weight", {20, 8}));
-  for (const char* unknown : {"in_proj_x.weight", "in_proj_q", "in_proj_qkv.weight", "conv1d_z.weight", "conv1d_q.bias", "scale"}) {
-    EXPECT_FALSE(FindWeight(*mixed, std::string("model.layers.0.linear_attn.") + unknown).ok()) << unknown;
+  const auto mixed =
+      With(kMoe35, Numbered("model.layers.0.linear_attn.in_proj_qkv.weight", {20, 8}));
+  for (const char* unknown : {"in_proj_x.weight", "in_proj_q", "in_proj_qkv.weight",
+                              "conv1d_z.weight", "conv1d_q.bias", "scale"}) {
+    EXPECT_FALSE(FindWeight(*mixed, std::string("model.layers.0.linear_attn.") + unknown).ok())
+        << unknown;
   }
   EXPECT_FALSE(FindWeight(*mixed, "model.layers.0.mlp.experts.weight").ok());
 }
 
-// ---- The same model in GGUF ----------------------------------------------------------------------
+// ---- The same model in GGUF
+// ----------------------------------------------------------------------
 
 // Value heads side by side: those of all key heads that come first, then all that come second.
 ValueTensor Tiled(ValueTensor t, int64_t first_row, int64_t head_rows) {
@@ -210,7 +248,8 @@ ValueTensor Tiled(ValueTensor t, int64_t first_row, int64_t head_rows) {
   const int64_t columns = t.shape.size() > 1 ? t.shape.back() : 1;
   for (int64_t g = 0; g < kKeyHeads; ++g) {
     for (int64_t i = 0; i < kRatio; ++i) {
-      const int64_t from = (first_row + (g * kRatio + i) * head_rows) * columns, to = (first_row + (i * kKeyHeads + g) * head_rows) * columns;
+      const int64_t from = (first_row + (g * kRatio + i) * head_rows) * columns,
+                    to = (first_row + (i * kKeyHeads + g) * head_rows) * columns;
       std::copy_n(grouped.values.begin() + from, head_rows * columns, t.values.begin() + to);
     }
   }
@@ -221,7 +260,8 @@ ValueTensor Transposed(const ValueTensor& t) {
   ValueTensor out{t.name, t.dtype, {t.shape[1], t.shape[0]}, t.values};
   for (int64_t i = 0; i < t.shape[0]; ++i) {
     for (int64_t j = 0; j < t.shape[1]; ++j) {
-      out.values[static_cast<size_t>(j * t.shape[0] + i)] = t.values[static_cast<size_t>(i * t.shape[1] + j)];
+      out.values[static_cast<size_t>(j * t.shape[0] + i)] =
+          t.values[static_cast<size_t>(i * t.shape[1] + j)];
     }
   }
   return out;
@@ -259,19 +299,26 @@ class Converter {
     if (t.name == "model.norm.weight") return Add("output_norm.weight", PlusOne(t));
     if (t.name == "mtp.fc.weight") return Add("blk.2.nextn.eh_proj.weight", t);
     if (t.name == "mtp.norm.weight") return Add("blk.2.nextn.shared_head_norm.weight", PlusOne(t));
-    if (t.name == "mtp.pre_fc_norm_embedding.weight") return Add("blk.2.nextn.enorm.weight", PlusOne(t));
-    if (t.name == "mtp.pre_fc_norm_hidden.weight") return Add("blk.2.nextn.hnorm.weight", PlusOne(t));
+    if (t.name == "mtp.pre_fc_norm_embedding.weight")
+      return Add("blk.2.nextn.enorm.weight", PlusOne(t));
+    if (t.name == "mtp.pre_fc_norm_hidden.weight")
+      return Add("blk.2.nextn.hnorm.weight", PlusOne(t));
     const bool draft = t.name.starts_with("mtp.");
-    const std::string stem = draft ? "mtp.layers.0." : t.name.substr(0, std::string("model.layers.0.").size());
-    const std::string at = fmt::format("blk.{}.", draft ? 2 : t.name[std::string("model.layers.").size()] - '0');
+    const std::string stem =
+        draft ? "mtp.layers.0." : t.name.substr(0, std::string("model.layers.0.").size());
+    const std::string at =
+        fmt::format("blk.{}.", draft ? 2 : t.name[std::string("model.layers.").size()] - '0');
     const std::string rest = t.name.substr(stem.size());
     const auto is = [&](const char* name) { return rest == name; };
     if (is("input_layernorm.weight")) return Add(at + "attn_norm.weight", PlusOne(t));
-    if (is("post_attention_layernorm.weight")) return Add(at + "post_attention_norm.weight", PlusOne(t));
+    if (is("post_attention_layernorm.weight"))
+      return Add(at + "post_attention_norm.weight", PlusOne(t));
     if (is("self_attn.q_norm.weight")) return Add(at + "attn_q_norm.weight", PlusOne(t));
     if (is("self_attn.k_norm.weight")) return Add(at + "attn_k_norm.weight", PlusOne(t));
-    if (is("linear_attn.in_proj_qkv.weight")) return Add(at + "attn_qkv.weight", Heads(t, 2 * kKeys, kValueDim));
-    if (is("linear_attn.in_proj_z.weight")) return Add(at + "attn_gate.weight", Heads(t, 0, kValueDim));
+    if (is("linear_attn.in_proj_qkv.weight"))
+      return Add(at + "attn_qkv.weight", Heads(t, 2 * kKeys, kValueDim));
+    if (is("linear_attn.in_proj_z.weight"))
+      return Add(at + "attn_gate.weight", Heads(t, 0, kValueDim));
     if (is("linear_attn.in_proj_b.weight")) return Add(at + "ssm_beta.weight", Heads(t, 0, 1));
     if (is("linear_attn.in_proj_a.weight")) return Add(at + "ssm_alpha.weight", Heads(t, 0, 1));
     if (is("linear_attn.in_proj_qkvz.weight")) return SplitByKind(at, t);
@@ -288,7 +335,8 @@ class Converter {
     }
     if (is("linear_attn.dt_bias")) return Add(at + "ssm_dt.bias", Heads(t, 0, 1));
     if (is("linear_attn.norm.weight")) return Add(at + "ssm_norm.weight", t);
-    if (is("linear_attn.out_proj.weight")) return Add(at + "ssm_out.weight", Transposed(Heads(Transposed(t), 0, kValueDim)));
+    if (is("linear_attn.out_proj.weight"))
+      return Add(at + "ssm_out.weight", Transposed(Heads(Transposed(t), 0, kValueDim)));
     if (is("mlp.gate.weight")) return Add(at + "ffn_gate_inp.weight", t);
     if (is("mlp.experts.gate_up_proj")) {
       Add(at + "ffn_gate_exps.weight", RowsOfEach(t, 0, kWidth));
@@ -300,14 +348,16 @@ class Converter {
       flat.shape = {t.shape[1]};
       return Add(at + "ffn_gate_inp_shexp.weight", flat);
     }
-    for (const auto& [ours, theirs] : {std::pair<const char*, const char*>{"self_attn.q_proj", "attn_q"},
-                                       {"self_attn.k_proj", "attn_k"},
-                                       {"self_attn.v_proj", "attn_v"},
-                                       {"self_attn.o_proj", "attn_output"},
-                                       {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
-                                       {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
-                                       {"mlp.shared_expert.down_proj", "ffn_down_shexp"}}) {
-      if (rest == fmt::format("{}.weight", ours)) return Add(fmt::format("{}{}.weight", at, theirs), t);
+    for (const auto& [ours, theirs] :
+         {std::pair<const char*, const char*>{"self_attn.q_proj", "attn_q"},
+          {"self_attn.k_proj", "attn_k"},
+          {"self_attn.v_proj", "attn_v"},
+          {"self_attn.o_proj", "attn_output"},
+          {"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
+          {"mlp.shared_expert.up_proj", "ffn_up_shexp"},
+          {"mlp.shared_expert.down_proj", "ffn_down_shexp"}}) {
+      if (rest == fmt::format("{}.weight", ours))
+        return Add(fmt::format("{}{}.weight", at, theirs), t);
     }
     ADD_FAILURE() << "no rule for " << t.name;
   }
@@ -317,11 +367,15 @@ class Converter {
     for (float& w : t.values) w += 1.0f;
     return t;
   }
-  ValueTensor Heads(const ValueTensor& t, int64_t first_row, int64_t rows) const { return tiled_ ? Tiled(t, first_row, rows) : t; }
+  ValueTensor Heads(const ValueTensor& t, int64_t first_row, int64_t rows) const {
+    return tiled_ ? Tiled(t, first_row, rows) : t;
+  }
   // Per key head q | k | v | z, to q | k | v of all and z of all.
   void SplitByKind(const std::string& at, const ValueTensor& t) {
-    ValueTensor qkv{"", t.dtype, {2 * kKeys + kValues, kHidden}, {}}, z{"", t.dtype, {kValues, kHidden}, {}};
-    constexpr int64_t kStarts[] = {0, kKeyDim, 2 * kKeyDim, 2 * kKeyDim + kRatio * kValueDim, 2 * kKeyDim + 2 * kRatio * kValueDim};
+    ValueTensor qkv{"", t.dtype, {2 * kKeys + kValues, kHidden}, {}},
+        z{"", t.dtype, {kValues, kHidden}, {}};
+    constexpr int64_t kStarts[] = {0, kKeyDim, 2 * kKeyDim, 2 * kKeyDim + kRatio * kValueDim,
+                                   2 * kKeyDim + 2 * kRatio * kValueDim};
     for (int part = 0; part < 4; ++part) {
       for (int64_t g = 0; g < kKeyHeads; ++g) {
         std::vector<float>& to = part == 3 ? z.values : qkv.values;
@@ -395,7 +449,9 @@ std::vector<ValueTensor> AllTensors(bool next) {
 io::GgufWriter Metadata(const std::string& architecture) {
   io::GgufWriter w;
   w.String("general.architecture", architecture);
-  const auto u32 = [&](const char* key, int64_t n) { w.U32(architecture + "." + key, static_cast<uint32_t>(n)); };
+  const auto u32 = [&](const char* key, int64_t n) {
+    w.U32(architecture + "." + key, static_cast<uint32_t>(n));
+  };
   u32("block_count", 3);
   u32("nextn_predict_layers", 1);
   u32("full_attention_interval", 2);
@@ -415,7 +471,8 @@ io::GgufWriter Metadata(const std::string& architecture) {
   u32("expert_used_count", 2);
   u32("expert_feed_forward_length", kWidth);
   u32("expert_shared_feed_forward_length", kShared);
-  w.F32(architecture + ".attention.layer_norm_rms_epsilon", 1e-6f).F32(architecture + ".rope.freq_base", 10000.0f);
+  w.F32(architecture + ".attention.layer_norm_rms_epsilon", 1e-6f)
+      .F32(architecture + ".rope.freq_base", 10000.0f);
   return w;
 }
 
@@ -435,7 +492,8 @@ TEST(FindHybridWeight, BothFormatsOfAModelHaveTheSameValuesUnderEachName) {
   for (const bool next : {false, true}) {
     const std::vector<ValueTensor> tensors = AllTensors(next);
     const auto hf = OpenValues(Config(next ? kNext : kMoe35), tensors);
-    const auto gguf = OpenValuesGguf(Metadata(next ? "qwen3next" : "qwen35moe"), Converter(!next).Convert(tensors));
+    const auto gguf = OpenValuesGguf(Metadata(next ? "qwen3next" : "qwen35moe"),
+                                     Converter(!next).Convert(tensors));
     ASSERT_NE(gguf.file, nullptr);
     EXPECT_TRUE(HasDraftHead(*hf));
     EXPECT_TRUE(HasDraftHead(*gguf));
@@ -454,7 +512,9 @@ TEST(FindHybridWeight, BothFormatsOfAModelHaveTheSameValuesUnderEachName) {
 }
 
 TEST(FindHybridWeight, GgufMayFuseGateAndUpOfExperts) {
-  const auto w = OpenValuesGguf(Metadata("qwen35moe"), {Numbered("blk.0.ffn_gate_up_exps.weight", {kExperts, 2 * kWidth, kHidden})});
+  const auto w =
+      OpenValuesGguf(Metadata("qwen35moe"),
+                     {Numbered("blk.0.ffn_gate_up_exps.weight", {kExperts, 2 * kWidth, kHidden})});
   EXPECT_EQ(RowsOf(Found(w, "model.layers.0.mlp.experts.up_proj.weight")),
             (Rows{5, 6, 7, 8, 9, 15, 16, 17, 18, 19, 25, 26, 27, 28, 29}));
   EXPECT_EQ(FindWeight(*w, "model.layers.1.mlp.experts.up_proj.weight").status().message(),
@@ -465,12 +525,21 @@ TEST(FindHybridWeight, GgufMayFuseGateAndUpOfExperts) {
 Status OutProjectionOf(DType dtype, int64_t dim, std::vector<float>* first_row = nullptr) {
   const int64_t values = 4 * dim;
   ValueTensor out{"blk.0.ssm_out.weight", dtype, {2, values}, {}};
-  for (int64_t i = 0; i < 2 * values; ++i) out.values.push_back(static_cast<float>(i % values / dim + 1));
+  for (int64_t i = 0; i < 2 * values; ++i)
+    out.values.push_back(static_cast<float>(i % values / dim + 1));
   io::GgufWriter w;
   w.String("general.architecture", "qwen35");
-  for (const auto& [key, n] : {std::pair<const char*, uint32_t>{"block_count", 1}, {"context_length", 64}, {"embedding_length", 2},
-                               {"feed_forward_length", 4}, {"attention.head_count", 1}, {"attention.key_length", 4}, {"vocab_size", 7},
-                               {"ssm.group_count", 2}, {"ssm.time_step_rank", 4}, {"ssm.state_size", 4}, {"ssm.conv_kernel", 4},
+  for (const auto& [key, n] : {std::pair<const char*, uint32_t>{"block_count", 1},
+                               {"context_length", 64},
+                               {"embedding_length", 2},
+                               {"feed_forward_length", 4},
+                               {"attention.head_count", 1},
+                               {"attention.key_length", 4},
+                               {"vocab_size", 7},
+                               {"ssm.group_count", 2},
+                               {"ssm.time_step_rank", 4},
+                               {"ssm.state_size", 4},
+                               {"ssm.conv_kernel", 4},
                                {"ssm.inner_size", static_cast<uint32_t>(values)}}) {
     w.U32(fmt::format("qwen35.{}", key), n);
   }
@@ -478,7 +547,9 @@ Status OutProjectionOf(DType dtype, int64_t dim, std::vector<float>* first_row =
   const auto checkpoint = OpenValuesGguf(w, {out});
   const auto source = FindWeight(*checkpoint, "model.layers.0.linear_attn.out_proj.weight");
   if (source.ok() && first_row != nullptr) {
-    for (int64_t head = 0; head < 4; ++head) first_row->push_back(std::round(source.value().Values()[static_cast<size_t>(head * dim + dim / 2)]));
+    for (int64_t head = 0; head < 4; ++head)
+      first_row->push_back(
+          std::round(source.value().Values()[static_cast<size_t>(head * dim + dim / 2)]));
   }
   return source.status();
 }
@@ -498,7 +569,8 @@ TEST(FindHybridWeight, ColumnsAreGatheredWhereHeadsAreWholeBlocks) {
   EXPECT_EQ(heads, (std::vector<float>{1, 2, 3, 4}));
 }
 
-// ---- The tiny checkpoints ------------------------------------------------------------------------
+// ---- The tiny checkpoints
+// ------------------------------------------------------------------------
 
 TEST(FindHybridWeight, TheTinyCheckpointsHaveEveryParamAndNothingElse) {
   std::set<std::string> families;
@@ -525,27 +597,35 @@ TEST(FindHybridWeight, TheTinyCheckpointsHaveEveryParamAndNothingElse) {
   EXPECT_EQ(families, (std::set<std::string>{"qwen3_5", "qwen3_moe", "qwen3_next"}));
 }
 
-// ---- What may stay unread ------------------------------------------------------------------------
+// ---- What may stay unread
+// ------------------------------------------------------------------------
 
 TEST(CheckAllUsed, TakesAnUnreadDraftHeadOrImageEncoderWithANote) {
   std::vector<ValueTensor> tensors = AllTensors(false);
   const size_t draft = 4 + 6 + 2 + 7;  // its own, attention, norms, experts
   tensors.push_back(Numbered("model.visual.blocks.0.attn.qkv.weight", {4, 4}));
   const std::string text = Config(kMoe35);
-  const std::string multimodal = fmt::format(R"({{"architectures": ["Qwen3_5MoeForConditionalGeneration"], "vision_config": {{}}, "text_config": {}}})", text);
+  const std::string multimodal = fmt::format(
+      R"({{"architectures": ["Qwen3_5MoeForConditionalGeneration"], "vision_config": {{}}, "text_config": {}}})",
+      text);
   const auto hf = OpenValues(multimodal, tensors);
   graph::Graph g = Reading(ParamsOfConfig((*hf).config(), false));
   const graph::Graph* read[] = {&g};
   std::vector<std::string> notes;
   EXPECT_EQ(CheckAllUsed(*hf, read, &notes).message(), "");
   const std::string at = hf.folder->path();
-  EXPECT_EQ(notes, (std::vector<std::string>{at + ": 1 tensors of an image encoder are not read",
-                                             fmt::format("{}: {} tensors of a draft head (mtp) are not read", at, draft)}));
+  EXPECT_EQ(notes,
+            (std::vector<std::string>{
+                at + ": 1 tensors of an image encoder are not read",
+                fmt::format("{}: {} tensors of a draft head (mtp) are not read", at, draft)}));
 
   // A text model has no image encoder, and one of which a part is read has no part that is not.
   const auto alone = OpenValues(text, tensors);
-  EXPECT_NE(CheckAllUsed(*alone, read).message().find("'model.visual.blocks.0.attn.qkv.weight' [4, 4] is no part of a qwen3_5 model"),
-            std::string::npos);
+  EXPECT_NE(
+      CheckAllUsed(*alone, read)
+          .message()
+          .find("'model.visual.blocks.0.attn.qkv.weight' [4, 4] is no part of a qwen3_5 model"),
+      std::string::npos);
   g = Reading({{"mtp.fc.weight", {}}});
   EXPECT_FALSE(CheckAllUsed(*hf, read).ok());
   ParamShapes half = ParamsOfConfig((*hf).config(), false);
@@ -558,7 +638,9 @@ TEST(CheckAllUsed, TakesAnUnreadDraftHeadOrImageEncoderWithANote) {
   g = Reading(ParamsOfConfig((*gguf).config(), false));
   notes.clear();
   EXPECT_EQ(CheckAllUsed(*gguf, read, &notes).message(), "");
-  EXPECT_EQ(notes, (std::vector<std::string>{fmt::format("{}: {} tensors of a draft head (mtp) are not read", (*gguf).path(), draft + 1)}))
+  EXPECT_EQ(notes,
+            (std::vector<std::string>{fmt::format(
+                "{}: {} tensors of a draft head (mtp) are not read", (*gguf).path(), draft + 1)}))
       << "gate and up are apart";
   EXPECT_FALSE(HasDraftHead(*With(kMoe35, Numbered("model.norm.weight", {kHidden}))));
 }

@@ -25,9 +25,11 @@ struct Counted {
   std::vector<float> values;
   io::Tensor tensor;
   explicit Counted(std::vector<int64_t> shape) {
-    values.resize(static_cast<size_t>(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
+    values.resize(static_cast<size_t>(
+        std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>())));
     std::iota(values.begin(), values.end(), 0.0f);
-    tensor = {"counted", DType::kF32, std::move(shape), reinterpret_cast<const std::byte*>(values.data()),
+    tensor = {"counted", DType::kF32, std::move(shape),
+              reinterpret_cast<const std::byte*>(values.data()),
               static_cast<int64_t>(values.size() * sizeof(float))};
   }
 };
@@ -57,8 +59,10 @@ TEST(HeadOrder, SaysWhereAFileHasOurRow) {
 
 TEST(Section, TakesAFewRowsOfEveryPeriod) {
   EXPECT_EQ(Places(Section{}, 3), (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_EQ(Places(Section{.begin = 2, .count = 2, .period = 4}, 6), (std::vector<int64_t>{2, 3, 6, 7, 10, 11}));
-  EXPECT_EQ(Places(Section{.begin = 5, .count = 3, .period = 8}, 3), (std::vector<int64_t>{5, 6, 7}));
+  EXPECT_EQ(Places(Section{.begin = 2, .count = 2, .period = 4}, 6),
+            (std::vector<int64_t>{2, 3, 6, 7, 10, 11}));
+  EXPECT_EQ(Places(Section{.begin = 5, .count = 3, .period = 8}, 3),
+            (std::vector<int64_t>{5, 6, 7}));
 }
 
 TEST(WeightSource, OrderComesBeforeTheSection) {
@@ -112,18 +116,22 @@ TEST(WeightSource, ColumnsMoveInWholeHeadsOfWholeBlocks) {
   EXPECT_TRUE(source.columns_in_order());
   source.columns = {.kind = Kind::kTiled, .width = 2, .groups = 2, .per_group = 2};
   EXPECT_FALSE(source.columns_in_order());
-  EXPECT_EQ(source.Values(), (std::vector<float>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
+  EXPECT_EQ(source.Values(),
+            (std::vector<float>{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}));
 
   std::vector<float> heads(4 * 32);
-  for (size_t i = 0; i < heads.size(); ++i) heads[i] = static_cast<float>(1 + i / 32) * (i % 32 == 0 ? 127.0f : 1.0f);
+  for (size_t i = 0; i < heads.size(); ++i)
+    heads[i] = static_cast<float>(1 + i / 32) * (i % 32 == 0 ? 127.0f : 1.0f);
   std::vector<std::byte> blocks(static_cast<size_t>(BytesOf(DType::kQ8_0, 4 * 32)));
   QuantiseRow(DType::kQ8_0, heads.data(), 4 * 32, blocks.data());
-  const io::Tensor quantised{"q", DType::kQ8_0, {1, 4 * 32}, blocks.data(), static_cast<int64_t>(blocks.size())};
+  const io::Tensor quantised{
+      "q", DType::kQ8_0, {1, 4 * 32}, blocks.data(), static_cast<int64_t>(blocks.size())};
   source.tensors = {&quantised};
   source.shape = {1, 4 * 32};
   source.columns.width = 32;
   const std::vector<float> values = source.Values();
-  EXPECT_EQ((std::vector<float>{values[1], values[33], values[65], values[97]}), (std::vector<float>{1, 3, 2, 4}));
+  EXPECT_EQ((std::vector<float>{values[1], values[33], values[65], values[97]}),
+            (std::vector<float>{1, 3, 2, 4}));
 }
 
 TEST(WeightSource, VectorsArePickedAndChanged) {
@@ -134,7 +142,8 @@ TEST(WeightSource, VectorsArePickedAndChanged) {
   source.change = ValueChange::kPlusOne;
   EXPECT_EQ(source.Values(), (std::vector<float>{2, 4, 6}));
   source.change = ValueChange::kMinusExp;
-  EXPECT_EQ(source.Values(), (std::vector<float>{static_cast<float>(-std::exp(1.0)), static_cast<float>(-std::exp(3.0)),
+  EXPECT_EQ(source.Values(), (std::vector<float>{static_cast<float>(-std::exp(1.0)),
+                                                 static_cast<float>(-std::exp(3.0)),
                                                  static_cast<float>(-std::exp(5.0))}));
 }
 

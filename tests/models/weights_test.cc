@@ -69,7 +69,9 @@ TEST(FindWeight, RowsOfQAndKOfALlamaGgufAreInPairs) {
     EXPECT_EQ(FindWeight(*hf, name)->order.kind, HeadOrder::Kind::kAsIs);
     const bool turned =
         name.find("q_proj") != std::string::npos || name.find("k_proj") != std::string::npos;
-    EXPECT_EQ(FindWeight(*gguf, name)->order.kind, turned ? HeadOrder::Kind::kRopePairs : HeadOrder::Kind::kAsIs) << name;
+    EXPECT_EQ(FindWeight(*gguf, name)->order.kind,
+              turned ? HeadOrder::Kind::kRopePairs : HeadOrder::Kind::kAsIs)
+        << name;
   }
 }
 

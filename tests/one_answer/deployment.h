@@ -37,8 +37,8 @@ struct Causes {
   uint64_t drafts_accepted = 0, drafts_rejected = 0;
   int64_t draft_steps = 0;
   std::map<std::string, int64_t> planned_calls, planned_bytes;  // of the plans that ran
-  std::set<std::string> uneven;  // kinds whose bytes the plans know per full bucket only
-  std::set<std::string> at_most; // kinds of which the plans know the most that can be
+  std::set<std::string> uneven;   // kinds whose bytes the plans know per full bucket only
+  std::set<std::string> at_most;  // kinds of which the plans know the most that can be
 };
 
 // Hands steps on, counts what they were, and may offer fewer pages than there are.
@@ -95,12 +95,12 @@ class Watched final : public plan::Executor {
 };
 
 struct Traffic {
-  bool together = false;    // all requests at once, else one after the other
-  bool warm = false;        // a second round counts, the first one filled the prefix cache
+  bool together = false;  // all requests at once, else one after the other
+  bool warm = false;      // a second round counts, the first one filled the prefix cache
   bool prefix_caching = false;
-  int32_t budget = 0;       // --max-num-batched-tokens; 0: the executor's
-  int32_t pages = 0;        // KV blocks offered; 0: all
-  bool sampled = false;     // seeded random sampling in place of greedy
+  int32_t budget = 0;    // --max-num-batched-tokens; 0: the executor's
+  int32_t pages = 0;     // KV blocks offered; 0: all
+  bool sampled = false;  // seeded random sampling in place of greedy
   bool hash = true;
   engine::SpeculationConfig speculation;
 };
@@ -191,7 +191,8 @@ inline Answers Ask(plan::Executor& executor, const std::vector<Prompt>& prompts,
       const engine::MetricsSnapshot metrics = engine->Metrics();
       causes->preemptions = metrics.preemptions;
       causes->drafts_accepted = metrics.spec_decode_accepted_tokens;
-      causes->drafts_rejected = metrics.spec_decode_draft_tokens - metrics.spec_decode_accepted_tokens;
+      causes->drafts_rejected =
+          metrics.spec_decode_draft_tokens - metrics.spec_decode_accepted_tokens;
     }
   }
   return answers;
@@ -200,7 +201,8 @@ inline Answers Ask(plan::Executor& executor, const std::vector<Prompt>& prompts,
 // Drafts that are right, but for one in three: what a request of Ask() is to be told is known.
 inline engine::EngineFaults MostlyRight(const Answers& answers, int32_t vocab) {
   engine::EngineFaults faults;
-  faults.tamper = [&answers, vocab](const std::string& id, int32_t outputs, std::vector<int32_t>* drafts) {
+  faults.tamper = [&answers, vocab](const std::string& id, int32_t outputs,
+                                    std::vector<int32_t>* drafts) {
     const std::vector<int32_t>& right = answers.at(id.substr(0, id.rfind('-'))).ids;
     for (size_t j = 0; j < drafts->size(); ++j) {
       const size_t at = static_cast<size_t>(outputs) + j;

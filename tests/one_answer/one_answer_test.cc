@@ -52,7 +52,8 @@ const TestModel& ModelAt(const std::string& path) {
   TestModel& model = it->second;
   if (!fresh) return model;
   model.real = path.ends_with(".gguf");
-  model.name = model.real ? "SmolLM2-135M-Instruct" : std::filesystem::path(path).filename().string();
+  model.name =
+      model.real ? "SmolLM2-135M-Instruct" : std::filesystem::path(path).filename().string();
   model.checkpoint = support::OpenCheckpoint(path);
   const auto vocab = static_cast<int32_t>(model.checkpoint->config().vocab_size);
   model.prompts = Prompts(vocab, model.real ? 6 : 12);
@@ -111,10 +112,13 @@ void ExpectWorkOfOwners(const exec::ModelInstance& instance, int ranks) {
   const graph::Graph& g = instance.bodies()[0].plan.graph;
   std::set<graph::Op> seen;
   for (const graph::Node& node : g.nodes) {
-    if ((node.op != graph::Op::kAttention && node.op != graph::Op::kGatedDelta) || !seen.insert(node.op).second) continue;
+    if ((node.op != graph::Op::kAttention && node.op != graph::Op::kGatedDelta) ||
+        !seen.insert(node.op).second)
+      continue;
     const graph::Value& y = g.value(node.out[0]);
     for (int r = 0; r < ranks; ++r) {
-      EXPECT_EQ(instance.units(r, node.op) > 0, plan::LocalWidth(g, y, r) > 0) << NameOf(node.op) << " on rank " << r << " of " << ranks;
+      EXPECT_EQ(instance.units(r, node.op) > 0, plan::LocalWidth(g, y, r) > 0)
+          << NameOf(node.op) << " on rank " << r << " of " << ranks;
     }
   }
   EXPECT_TRUE(seen.contains(graph::Op::kAttention)) << "no attention in the plan";
@@ -171,7 +175,8 @@ TEST_P(OneAnswer, OverRanksNeighboursChunksAndHistory) {
   }
 }
 
-// ---- Communication schedules ------------------------------------------------------------------------
+// ---- Communication schedules
+// ------------------------------------------------------------------------
 
 struct ScheduleCell {
   plan::Schedule schedule;
@@ -196,8 +201,8 @@ TEST_P(OneAnswerInDepth, OverPlansWorkersAndInstructionSets) {
     const auto executor = support::MakeExecutor(*model.checkpoint, config);
     ASSERT_NE(executor, nullptr);
     Line line(model, "tp=" + std::to_string(ranks));
-    line.Cell(column, Difference(Ask(*executor, model.prompts, {.together = true}, nullptr),
-                                 model.greedy));
+    line.Cell(column,
+              Difference(Ask(*executor, model.prompts, {.together = true}, nullptr), model.greedy));
   };
   const auto fingerprint = [&](const ExecConfig& config) {
     auto plan = exec::ExplainPlan(*model.checkpoint, config, exec::PlanKind::kBody, 8);
@@ -210,7 +215,8 @@ TEST_P(OneAnswerInDepth, OverPlansWorkersAndInstructionSets) {
       const auto plan = exec::ExplainPlan(*model.checkpoint, config, kind, 8);
       EXPECT_TRUE(plan.ok()) << plan.status().message();
       if (!plan.ok()) continue;
-      for (const graph::PassReport& report : plan->passes) n += report.name == pass ? report.rewrites : 0;
+      for (const graph::PassReport& report : plan->passes)
+        n += report.name == pass ? report.rewrites : 0;
     }
     return n;
   };
@@ -235,7 +241,8 @@ TEST_P(OneAnswerInDepth, OverPlansWorkersAndInstructionSets) {
     config.schedule = ScheduleCell{plan::Schedule::kFc1}.Config();
     const auto posts = exec::ExplainPlan(*model.checkpoint, config, exec::PlanKind::kBody, 8);
     ASSERT_TRUE(posts.ok()) << posts.status().message();
-    const bool apart = std::any_of(posts->steps.begin(), posts->steps.end(), [](const plan::Step& s) { return s.posted_behind >= 0; });
+    const bool apart = std::any_of(posts->steps.begin(), posts->steps.end(),
+                                   [](const plan::Step& s) { return s.posted_behind >= 0; });
     if (ranks > 1 && model.checkpoint->config().shared_expert_intermediate_size > 0) {
       EXPECT_TRUE(apart);
     }
@@ -270,7 +277,8 @@ TEST_P(OneAnswerInDepth, OverPlansWorkersAndInstructionSets) {
     config = planned;
     config.schedule = ScheduleCell{plan::Schedule::kSp}.Config();
     config.impl["reduce_scatter"] = "halving";
-    if (ranks > 1 && exec::ExplainPlan(*model.checkpoint, config, exec::PlanKind::kBody, 8).ok()) check("reduce_scatter:halving", config, ranks);
+    if (ranks > 1 && exec::ExplainPlan(*model.checkpoint, config, exec::PlanKind::kBody, 8).ok())
+      check("reduce_scatter:halving", config, ranks);
     config = planned;
     config.schedule = ScheduleCell{plan::Schedule::kFc1Fc2, 1}.Config();
     config.threads = 2 * ranks;
@@ -298,7 +306,8 @@ TEST_P(OneAnswerInDepth, OverPlansWorkersAndInstructionSets) {
 
 // Every schedule on this many ranks, FlashComm2 over every divisor.
 std::vector<ScheduleCell> SchedulesOn(int ranks) {
-  std::vector<ScheduleCell> cells{{plan::Schedule::kSp}, {plan::Schedule::kFc1}, {plan::Schedule::kGather}};
+  std::vector<ScheduleCell> cells{
+      {plan::Schedule::kSp}, {plan::Schedule::kFc1}, {plan::Schedule::kGather}};
   for (int otp = 1; otp < ranks; ++otp) {
     if (ranks % otp != 0) continue;
     cells.push_back({plan::Schedule::kFc2, otp});
@@ -307,16 +316,20 @@ std::vector<ScheduleCell> SchedulesOn(int ranks) {
   return cells;
 }
 
-// The collectives that a schedule is known for are in its plans, and those that it replaces are not.
+// The collectives that a schedule is known for are in its plans, and those that it replaces are
+// not.
 void ExpectCollectivesOf(plan::Schedule schedule, const plan::Plan& plan) {
   std::map<graph::Op, int> count;
   const bool gather = schedule == plan::Schedule::kGather;
   for (const graph::Node& node : plan.graph.nodes) {
     // Experts are whole on a rank: what they make of a token is summed in every schedule.
-    if (gather && node.op == graph::Op::kAllReduce && plan::MakerOfRoots(plan.graph, node.in[0]).op == graph::Op::kCombine) continue;
+    if (gather && node.op == graph::Op::kAllReduce &&
+        plan::MakerOfRoots(plan.graph, node.in[0]).op == graph::Op::kCombine)
+      continue;
     ++count[node.op];
   }
-  const bool rows = schedule == plan::Schedule::kSp || schedule == plan::Schedule::kFc1 || schedule == plan::Schedule::kFc1Fc2;
+  const bool rows = schedule == plan::Schedule::kSp || schedule == plan::Schedule::kFc1 ||
+                    schedule == plan::Schedule::kFc1Fc2;
   const bool fc2 = schedule == plan::Schedule::kFc2 || schedule == plan::Schedule::kFc1Fc2;
   EXPECT_EQ(count[graph::Op::kAllReduce] > 0, !rows && !gather);
   EXPECT_EQ(count[graph::Op::kReduceScatter] > 0, rows || fc2);
@@ -340,7 +353,8 @@ TEST_P(OneAnswerInDepth, OverSchedules) {
       ExpectCollectivesOf(cell.schedule, exec::InstanceOf(*executor).body_plan(128));
       Causes causes;
       const plan::FabricCounts before = executor->fabric_counts();
-      const Answers answers = Ask(*executor, model.prompts, {.together = true, .budget = ranks == 3 ? 16 : 0}, &causes);
+      const Answers answers =
+          Ask(*executor, model.prompts, {.together = true, .budget = ranks == 3 ? 16 : 0}, &causes);
       line.Cell(cell.Name(), Difference(answers, model.greedy));
       ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
       EXPECT_GE(causes.segments_max, ranks == 3 ? 2 : 8);
@@ -348,22 +362,26 @@ TEST_P(OneAnswerInDepth, OverSchedules) {
     }
     ExecConfig config = model.Config(ranks);
     config.schedule.automatic = true;
-    for (plan::ExchangeCost& cost : config.costs.exchanges) cost.phase_ns = 0;  // bytes decide, at any size
+    for (plan::ExchangeCost& cost : config.costs.exchanges)
+      cost.phase_ns = 0;  // bytes decide, at any size
     const auto executor = support::MakeExecutor(*model.checkpoint, config);
     ASSERT_NE(executor, nullptr);
-    line.Cell("auto", Difference(Ask(*executor, model.prompts, {.together = true}, nullptr), model.greedy));
+    line.Cell("auto",
+              Difference(Ask(*executor, model.prompts, {.together = true}, nullptr), model.greedy));
     std::set<std::string> taken;
-    for (const exec::BoundPlan& body : exec::InstanceOf(*executor).bodies()) taken.insert(body.plan.schedule);
+    for (const exec::BoundPlan& body : exec::InstanceOf(*executor).bodies())
+      taken.insert(body.plan.schedule);
     EXPECT_NE(taken, std::set<std::string>{"plain"});
   }
 }
 
-// ---- Experts ----------------------------------------------------------------------------------------
+// ---- Experts
+// ----------------------------------------------------------------------------------------
 
 bool HasExperts(const TestModel& model) { return model.checkpoint->config().experts > 0; }
 
-// Rows that go from their owners to the ranks of their experts, under both schedules that cut rows; with the shared
-// expert of some models too, where it is asked for by name.
+// Rows that go from their owners to the ranks of their experts, under both schedules that cut rows;
+// with the shared expert of some models too, where it is asked for by name.
 TEST_P(OneAnswer, OverExchangedExperts) {
   const TestModel& model = ModelAt(GetParam());
   if (!HasExperts(model)) GTEST_SKIP() << "no experts";
@@ -384,7 +402,8 @@ TEST_P(OneAnswer, OverExchangedExperts) {
       const auto check = [&](const std::string& column, const Traffic& traffic) {
         Causes causes;
         const plan::FabricCounts before = executor->fabric_counts();
-        line.Cell(std::string(plan::NameOf(schedule)) + column, Difference(Ask(*executor, model.prompts, traffic, &causes), model.greedy));
+        line.Cell(std::string(plan::NameOf(schedule)) + column,
+                  Difference(Ask(*executor, model.prompts, traffic, &causes), model.greedy));
         ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
         EXPECT_GT(causes.planned_calls["dispatch_rows"], 0);
       };
@@ -392,22 +411,27 @@ TEST_P(OneAnswer, OverExchangedExperts) {
       check("/alone", {});  // steps of one row: all other ranks own none
       check("/chunk16", {.together = true, .budget = 16});
       int64_t dispatched = 0;
-      for (const auto& kind : executor->fabric_counts().kinds) dispatched += kind.name == "dispatch_rows" ? kind.bytes : 0;
+      for (const auto& kind : executor->fabric_counts().kinds)
+        dispatched += kind.name == "dispatch_rows" ? kind.bytes : 0;
       EXPECT_GT(dispatched, 0);
       ExpectWorkOfOwners(exec::InstanceOf(*executor), ranks);
     }
   }
 }
 
-// A shared expert that is whole on every rank, under every schedule; where rows are cut it crosses nowhere.
+// A shared expert that is whole on every rank, under every schedule; where rows are cut it crosses
+// nowhere.
 TEST_P(OneAnswer, OverAWholeSharedExpert) {
   const TestModel& model = ModelAt(GetParam());
-  if (model.checkpoint->config().shared_expert_intermediate_size == 0) GTEST_SKIP() << "no shared expert";
+  if (model.checkpoint->config().shared_expert_intermediate_size == 0)
+    GTEST_SKIP() << "no shared expert";
   std::vector<int> sizes{2, 3};
   if (Full()) sizes = {2, 3, 4, 6, 8};
   for (int ranks : sizes) {
     Line line(model, "tp=" + std::to_string(ranks) + " whole shared expert");
-    for (const plan::Schedule schedule : {plan::Schedule::kPlain, plan::Schedule::kSp, plan::Schedule::kFc1, plan::Schedule::kFc1Fc2, plan::Schedule::kGather}) {
+    for (const plan::Schedule schedule :
+         {plan::Schedule::kPlain, plan::Schedule::kSp, plan::Schedule::kFc1,
+          plan::Schedule::kFc1Fc2, plan::Schedule::kGather}) {
       ExecConfig config = model.Config(ranks);
       config.schedule = ScheduleCell{schedule}.Config();
       config.whole_shared_expert = true;
@@ -425,16 +449,20 @@ TEST_P(OneAnswer, OverAWholeSharedExpert) {
       EXPECT_EQ(cross, 0);
       Causes causes;
       const plan::FabricCounts before = executor->fabric_counts();
-      line.Cell(std::string(plan::NameOf(schedule)), Difference(Ask(*executor, model.prompts, {.together = true}, &causes), model.greedy));
+      line.Cell(
+          std::string(plan::NameOf(schedule)),
+          Difference(Ask(*executor, model.prompts, {.together = true}, &causes), model.greedy));
       ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
       line.Cell("alone", Difference(Ask(*executor, model.prompts, {}, &causes), model.greedy));
     }
   }
 }
 
-// ---- Speculation --------------------------------------------------------------------------------------
+// ---- Speculation
+// --------------------------------------------------------------------------------------
 
-// Drafts change how many steps there are and no bit of what is told; greedy and random, on every deployment.
+// Drafts change how many steps there are and no bit of what is told; greedy and random, on every
+// deployment.
 TEST_P(OneAnswer, OverSpeculation) {
   const TestModel& model = ModelAt(GetParam());
   std::vector<int> sizes{1, 2, 3, 4};
@@ -455,10 +483,14 @@ TEST_P(OneAnswer, OverSpeculation) {
     Line line(model, "tp=" + std::to_string(ranks) + (head ? " mtp" : " ngram"));
     Causes causes;
     const auto check = [&](const char* column, Traffic traffic, int32_t k) {
-      traffic.speculation = {.method = head ? engine::SpeculationMethod::kMtp : engine::SpeculationMethod::kNgram, .tokens = k, .lookup_min = 1};
+      traffic.speculation = {
+          .method = head ? engine::SpeculationMethod::kMtp : engine::SpeculationMethod::kNgram,
+          .tokens = k,
+          .lookup_min = 1};
       const Answers& want = traffic.sampled ? model.sampled : model.greedy;
       const plan::FabricCounts before = executor->fabric_counts();
-      const Answers answers = Ask(*executor, model.prompts, traffic, &causes, tampers ? MostlyRight(want, vocab) : engine::EngineFaults());
+      const Answers answers = Ask(*executor, model.prompts, traffic, &causes,
+                                  tampers ? MostlyRight(want, vocab) : engine::EngineFaults());
       line.Cell(column, Difference(answers, want));
       if (!traffic.warm) ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
       EXPECT_GT(causes.drafts_accepted, 0u) << column;
@@ -477,7 +509,8 @@ TEST_P(OneAnswer, OverSpeculation) {
   }
 }
 
-// Steps that exchange while they compute, against answers of steps of their own; two workers a rank too.
+// Steps that exchange while they compute, against answers of steps of their own; two workers a rank
+// too.
 TEST_P(OneAnswer, OverFusedExchanges) {
   const TestModel& model = ModelAt(GetParam());
   std::vector<int> sizes{2, 3};
@@ -497,7 +530,8 @@ TEST_P(OneAnswer, OverFusedExchanges) {
         ASSERT_NE(executor, nullptr);
         const auto count = [&](int32_t rows, graph::Op op) {
           const graph::Graph& g = exec::InstanceOf(*executor).body_plan(rows).graph;
-          return std::count_if(g.nodes.begin(), g.nodes.end(), [&](const graph::Node& n) { return n.op == op; });
+          return std::count_if(g.nodes.begin(), g.nodes.end(),
+                               [&](const graph::Node& n) { return n.op == op; });
         };
         EXPECT_GT(count(1, graph::Op::kMatmulAllReduceNorm), 0);
         EXPECT_EQ(count(128, graph::Op::kMatmulReduceScatter) > 0, schedule == plan::Schedule::kSp);
@@ -505,17 +539,20 @@ TEST_P(OneAnswer, OverFusedExchanges) {
         const plan::FabricCounts before = executor->fabric_counts();
         const Answers alone = Ask(*executor, model.prompts, {}, &causes);
         ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
-        const std::string name = std::string(plan::NameOf(schedule)) + "/" + std::to_string(workers);
+        const std::string name =
+            std::string(plan::NameOf(schedule)) + "/" + std::to_string(workers);
         line.Cell(name, Difference(alone, model.greedy));
-        line.Cell(name + "/together", Difference(Ask(*executor, model.prompts, {.together = true}, &causes), model.greedy));
+        line.Cell(
+            name + "/together",
+            Difference(Ask(*executor, model.prompts, {.together = true}, &causes), model.greedy));
         ExpectWorkOfOwners(exec::InstanceOf(*executor), ranks);
       }
     }
   }
 }
 
-// Prefills of the lengths at which upstream's thresholds turn, with those thresholds: a schedule is taken
-// from its row count on and not below it.
+// Prefills of the lengths at which upstream's thresholds turn, with those thresholds: a schedule is
+// taken from its row count on and not below it.
 TEST_P(OneAnswerInDepth, OverSchedulesAtTheirThresholds) {
   if (Large() && !Full()) GTEST_SKIP() << "a thousand tokens on the real model; WEFT_P1=full";
   const TestModel& model = ModelAt(GetParam());
@@ -523,7 +560,8 @@ TEST_P(OneAnswerInDepth, OverSchedulesAtTheirThresholds) {
   Rng rng(7);
   for (const int length : {1, 2, 7, 64, 999, 1000, 1001, 1024}) {
     Prompt p{.name = "len" + std::to_string(length), .max_tokens = 2};
-    for (int i = 0; i < length; ++i) p.ids.push_back(static_cast<int32_t>(rng.Below(model.checkpoint->config().vocab_size)));
+    for (int i = 0; i < length; ++i)
+      p.ids.push_back(static_cast<int32_t>(rng.Below(model.checkpoint->config().vocab_size)));
     prompts.push_back(std::move(p));
   }
   const auto with = [&](int ranks, const plan::ScheduleConfig& schedule) {
@@ -538,7 +576,8 @@ TEST_P(OneAnswerInDepth, OverSchedulesAtTheirThresholds) {
   ASSERT_NE(one, nullptr);
   const Answers expected = Ask(*one, prompts, {}, nullptr);
   Line line(model, "tp=2 prefill 1..1024");
-  for (const plan::Schedule schedule : {plan::Schedule::kSp, plan::Schedule::kFc1, plan::Schedule::kFc1Fc2}) {
+  for (const plan::Schedule schedule :
+       {plan::Schedule::kSp, plan::Schedule::kFc1, plan::Schedule::kFc1Fc2}) {
     plan::ScheduleConfig config;
     config.schedule = schedule;
     const auto executor = with(2, config);
@@ -547,7 +586,9 @@ TEST_P(OneAnswerInDepth, OverSchedulesAtTheirThresholds) {
     const auto scatters = [&](int32_t rows) {
       int count = 0;
       for (const graph::Node& n : instance.body_plan(rows).graph.nodes) {
-        if (n.op == graph::Op::kReduceScatter && (n.layer.ends_with("mlp") || n.layer.ends_with("moe"))) ++count;
+        if (n.op == graph::Op::kReduceScatter &&
+            (n.layer.ends_with("mlp") || n.layer.ends_with("moe")))
+          ++count;
       }
       return count;
     };
@@ -555,7 +596,8 @@ TEST_P(OneAnswerInDepth, OverSchedulesAtTheirThresholds) {
     EXPECT_EQ(scatters(1000) > 0, schedule == plan::Schedule::kSp);
     EXPECT_GT(scatters(1001), 0);
     EXPECT_GT(scatters(1024), 0);
-    line.Cell(std::string(plan::NameOf(schedule)), Difference(Ask(*executor, prompts, {}, nullptr), expected));
+    line.Cell(std::string(plan::NameOf(schedule)),
+              Difference(Ask(*executor, prompts, {}, nullptr), expected));
   }
 }
 
@@ -568,14 +610,15 @@ TEST_P(OneAnswerInDepth, OnSixteenVirtualRanks) {
   const auto executor = support::MakeExecutor(*model.checkpoint, config);
   ASSERT_NE(executor, nullptr);
   Line line(model, "tp=16");
-  line.Cell("reference", Difference(Ask(*executor, model.prompts, {.together = true}, nullptr),
-                                    model.greedy));
+  line.Cell("reference",
+            Difference(Ask(*executor, model.prompts, {.together = true}, nullptr), model.greedy));
   ExpectWorkOfOwners(exec::InstanceOf(*executor), 16);
   for (const ScheduleCell& cell : SchedulesOn(16)) {
     config.schedule = cell.Config();
     const auto other = support::MakeExecutor(*model.checkpoint, config);
     ASSERT_NE(other, nullptr);
-    line.Cell(cell.Name(), Difference(Ask(*other, model.prompts, {.together = true}, nullptr), model.greedy));
+    line.Cell(cell.Name(),
+              Difference(Ask(*other, model.prompts, {.together = true}, nullptr), model.greedy));
   }
 }
 
@@ -584,12 +627,13 @@ std::vector<std::string> TinyModels() {
   all.push_back(kTrained);
   return all;
 }
-// Uneven heads, norms of heads with biases, experts, recurrences with one and with two value heads a key head, and all
-// of these in a model that was trained.
+// Uneven heads, norms of heads with biases, experts, recurrences with one and with two value heads
+// a key head, and all of these in a model that was trained.
 std::vector<std::string> OneOfEachKind() {
   if (Full()) return TinyModels();
   std::vector<std::string> some{kTrained};
-  for (const char* name : {"llama_untied_9h3_f32", "qwen3_bias_8h8_mixed", "qwen3_moe_6h2_bf16", "qwen35_moe_r2_4h2_bf16", "qwen3_next_r1_4h2_bf16"}) {
+  for (const char* name : {"llama_untied_9h3_f32", "qwen3_bias_8h8_mixed", "qwen3_moe_6h2_bf16",
+                           "qwen35_moe_r2_4h2_bf16", "qwen3_next_r1_4h2_bf16"}) {
     some.push_back(std::string(WEFT_TESTS_DIR "/models/data/") + name);
   }
   return some;
@@ -610,7 +654,8 @@ std::string SmolLm2(const ::testing::TestParamInfo<std::string>&) { return "Smol
 INSTANTIATE_TEST_SUITE_P(Real, OneAnswer, ::testing::ValuesIn(RealModels()), SmolLm2);
 INSTANTIATE_TEST_SUITE_P(Real, OneAnswerInDepth, ::testing::ValuesIn(RealModels()), SmolLm2);
 
-// ---- Negative controls: a broken rule is noticed by the cell that it breaks ------------------------
+// ---- Negative controls: a broken rule is noticed by the cell that it breaks
+// ------------------------
 
 class Control : public ::testing::Test {
  protected:
@@ -645,7 +690,8 @@ TEST_F(Control, PartialsRoundedToBf16) {
 TEST_F(Control, OrderOfKByRows) { ExpectNoticed({.order_by_rows = true}, 1, {.budget = 16}); }
 TEST_F(Control, TilesThatBeginAtTheChunk) {
   const exec::ExecFaults faults{.attention = &kBrokenAttention};
-  EXPECT_EQ(Difference(With(faults, 2, {}), With(faults, 1, {})), "") << "it is broken by chunks alone";
+  EXPECT_EQ(Difference(With(faults, 2, {}), With(faults, 1, {})), "")
+      << "it is broken by chunks alone";
   ExpectNoticed(faults, 1, {.budget = 16});
 }
 TEST_F(Control, StaleRecurrentState) {
@@ -665,10 +711,12 @@ TEST_F(Control, AnAcceptedCountOffByOne) {
   const auto executor = support::MakeExecutor(*model.checkpoint, config);
   ASSERT_NE(executor, nullptr);
   const Traffic traffic{.speculation = {.method = engine::SpeculationMethod::kMtp, .tokens = 4}};
-  engine::EngineFaults faults = MostlyRight(model.greedy, static_cast<int32_t>(model.checkpoint->config().vocab_size));
+  engine::EngineFaults faults =
+      MostlyRight(model.greedy, static_cast<int32_t>(model.checkpoint->config().vocab_size));
   EXPECT_EQ(Difference(Ask(*executor, model.prompts, traffic, nullptr, faults), model.greedy), "");
   faults.accepted_off_by_one = true;
-  EXPECT_NE(Difference(Ask(*executor, model.prompts, traffic, nullptr, faults), model.greedy), "") << "a draft too many was not noticed";
+  EXPECT_NE(Difference(Ask(*executor, model.prompts, traffic, nullptr, faults), model.greedy), "")
+      << "a draft too many was not noticed";
 }
 TEST_F(Control, ARowOfTheWrongOwner) {
   const TestModel& model = ModelAt(WEFT_TESTS_DIR "/models/data/qwen3_moe_6h2_bf16");

@@ -75,12 +75,16 @@ TEST(SplitByHeads, TakesARecurrenceWhereWorkersDivideItsKeyHeads) {
       if (node.layer != "L00.gdn" || step.split != Split::kHeads) continue;
       ++ops[node.op];
       // None waits for another.
-      EXPECT_EQ(step.wait, node.op == Op::kCausalConv && ops[node.op] == 1 ? Wait::kRank : Wait::kNone) << NameOf(node.op) << "\n" << Print(plan);
+      EXPECT_EQ(step.wait,
+                node.op == Op::kCausalConv && ops[node.op] == 1 ? Wait::kRank : Wait::kNone)
+          << NameOf(node.op) << "\n"
+          << Print(plan);
     }
     return ops;
   };
   const DecoderShape shape{.key_heads = 4, .value_heads = 8}, odd{.key_heads = 3, .value_heads = 6};
-  const std::map<Op, int> all{{Op::kCausalConv, 3}, {Op::kGatedDelta, 1}, {Op::kGatedRmsNorm, 1}}, none;
+  const std::map<Op, int> all{{Op::kCausalConv, 3}, {Op::kGatedDelta, 1}, {Op::kGatedRmsNorm, 1}},
+      none;
   EXPECT_EQ(taken(shape, 1, 1, 2), all);
   EXPECT_EQ(taken(shape, 1, 4, 4), all);
   EXPECT_EQ(taken(shape, 2, 4, 2), all);
@@ -91,7 +95,8 @@ TEST(SplitByHeads, TakesARecurrenceWhereWorkersDivideItsKeyHeads) {
 }
 
 TEST(HeadsOf, WorkersOfARecurrenceHaveKeysAndTheValuesThatReadThem) {
-  for (const auto& [keys, values, ranks] : {std::tuple{4, 4, 1}, {4, 8, 2}, {4, 12, 1}, {8, 16, 2}}) {
+  for (const auto& [keys, values, ranks] :
+       {std::tuple{4, 4, 1}, {4, 8, 2}, {4, 12, 1}, {8, 16, 2}}) {
     const DecoderShape shape{.key_heads = keys, .value_heads = values};
     const Plan plan = Compiled(test::DecoderBody(shape), ranks, Body(2), PlainTarget(2));
     int steps = 0;
@@ -111,8 +116,10 @@ TEST(HeadsOf, WorkersOfARecurrenceHaveKeysAndTheValuesThatReadThem) {
           next_key = own.kv_end;
           next_value = own.q_end;
         }
-        EXPECT_EQ(next_key * shape.key_dim, LocalWidth(plan.graph, plan.graph.value(node.in[2]), rank));
-        EXPECT_EQ(next_value * shape.value_dim, LocalWidth(plan.graph, plan.graph.value(node.in[3]), rank));
+        EXPECT_EQ(next_key * shape.key_dim,
+                  LocalWidth(plan.graph, plan.graph.value(node.in[2]), rank));
+        EXPECT_EQ(next_value * shape.value_dim,
+                  LocalWidth(plan.graph, plan.graph.value(node.in[3]), rank));
       }
     }
     EXPECT_GT(steps, 0);

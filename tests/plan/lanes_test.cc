@@ -26,8 +26,10 @@ CompileOptions Woven(bool interleave) {
 // What has been asked of the ranks in layers that have routed experts and a shared one.
 TEST(InterleaveLanes, OneMeetingCoversRoutedAndSharedExperts) {
   for (const int workers : {1, 2}) {
-    const Plan apart = Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(workers), Woven(false));
-    const Plan woven = Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(workers), Woven(true));
+    const Plan apart =
+        Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(workers), Woven(false));
+    const Plan woven =
+        Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(workers), Woven(true));
     EXPECT_EQ(apart.waits(Wait::kGroup), 3 * kExperts.layers) << "o_proj, routed, shared";
     EXPECT_EQ(woven.waits(Wait::kGroup), 2 * kExperts.layers);
     EXPECT_EQ(apart.steps.size(), woven.steps.size());
@@ -36,10 +38,12 @@ TEST(InterleaveLanes, OneMeetingCoversRoutedAndSharedExperts) {
 }
 
 TEST(InterleaveLanes, TheSharedExpertsProductsStandBesideTheRoutedOnes) {
-  const Plan apart = Compiled(test::DecoderBody(kExperts), 1, Body(1), PlainTarget(2), Woven(false));
+  const Plan apart =
+      Compiled(test::DecoderBody(kExperts), 1, Body(1), PlainTarget(2), Woven(false));
   const Plan woven = Compiled(test::DecoderBody(kExperts), 1, Body(1), PlainTarget(2), Woven(true));
   EXPECT_EQ(apart.waits(Wait::kRank) - woven.waits(Wait::kRank), 2 * kExperts.layers);
-  // Between the router's product and the routes of layer 1 stands the shared expert's product, on lane 1.
+  // Between the router's product and the routes of layer 1 stands the shared expert's product, on
+  // lane 1.
   bool router = false, beside = false;
   for (const Step& step : woven.steps) {
     const Node& node = woven.graph.nodes[step.node];
@@ -53,14 +57,16 @@ TEST(InterleaveLanes, TheSharedExpertsProductsStandBesideTheRoutedOnes) {
   EXPECT_TRUE(beside);
 }
 
-// Operands are made before they are read, and a version is read before it is written over: the compiler verifies
-// the graph in its new order, for every shape.
+// Operands are made before they are read, and a version is read before it is written over: the
+// compiler verifies the graph in its new order, for every shape.
 TEST(InterleaveLanes, EveryOrderIsLawfulAndWaitsNoMore) {
   for (const DecoderShape& shape : test::DecoderShapes()) {
     for (const int ranks : {1, 2, 3}) {
       for (const int32_t rows : {1, 8, 64}) {
-        const Plan apart = Compiled(test::DecoderBody(shape), ranks, Body(rows), PlainTarget(2), Woven(false));
-        const Plan woven = Compiled(test::DecoderBody(shape), ranks, Body(rows), PlainTarget(2), Woven(true));
+        const Plan apart =
+            Compiled(test::DecoderBody(shape), ranks, Body(rows), PlainTarget(2), Woven(false));
+        const Plan woven =
+            Compiled(test::DecoderBody(shape), ranks, Body(rows), PlainTarget(2), Woven(true));
         EXPECT_TRUE(VerifyPlan(woven).ok()) << VerifyPlan(woven).message();
         EXPECT_LE(woven.waits(Wait::kGroup), apart.waits(Wait::kGroup));
         EXPECT_LE(woven.waits(Wait::kRank), apart.waits(Wait::kRank));
@@ -77,7 +83,9 @@ TEST(InterleaveLanes, ADenseLayerHasOneLane) {
 TEST(InterleaveLanes, EagerPlansKeepTheModelsOrder) {
   CompileOptions eager;
   eager.eager = true;
-  for (const Step& step : Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(2), eager).steps) EXPECT_EQ(step.lane, 0);
+  for (const Step& step :
+       Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(2), eager).steps)
+    EXPECT_EQ(step.lane, 0);
 }
 
 }  // namespace

@@ -67,13 +67,17 @@ TEST(LocalRows, OfAWholeValueAreAll) {
   EXPECT_EQ(all.Capacity(17), 17);
 }
 
-// The formulas of article B per layer and rank, times the ranks: 4 bytes a root and element where rows are
-// reduced, 2 a bfloat16 element where they move. N rows, H hidden, t ranks; N and the leaves divide by t.
+// The formulas of article B per layer and rank, times the ranks: 4 bytes a root and element where
+// rows are reduced, 2 a bfloat16 element where they move. N rows, H hidden, t ranks; N and the
+// leaves divide by t.
 TEST(WireBytes, FollowTheFormulas) {
   const int64_t n = 24, h = 64;
-  const auto graph_of = [&](const Mesh& mesh, std::map<std::string, graph::Switch, std::less<>> switches) {
+  const auto graph_of = [&](const Mesh& mesh,
+                            std::map<std::string, graph::Switch, std::less<>> switches) {
     auto placed = graph::InsertCollectives(
-        graph::Expand(test::DecoderBody({.layers = 1, .heads = 4, .kv_heads = 4, .width = 128}), {}), mesh);
+        graph::Expand(test::DecoderBody({.layers = 1, .heads = 4, .kv_heads = 4, .width = 128}),
+                      {}),
+        mesh);
     EXPECT_TRUE(placed.ok());
     auto run = graph::RunPasses(std::move(placed).value(), {mesh.ranks(), n, switches}, false);
     EXPECT_TRUE(run.ok()) << run.status().message();
@@ -100,7 +104,8 @@ TEST(WireBytes, FollowTheFormulas) {
   EXPECT_EQ(bytes(fc2, Op::kAllGather, 0), (t - 1) * n * h * 2);
   const Graph gather = graph_of(Mesh::Tp(4), {{"gather_columns", on}});
   EXPECT_EQ(bytes(gather, Op::kAllGather, 0), (t - 1) * n * width * 2) << "attention's rows";
-  EXPECT_EQ(bytes(gather, Op::kAllGather, 1), t * n * h * 2 - n * h * 2) << "o_proj's outputs, cut between blocks of 32";
+  EXPECT_EQ(bytes(gather, Op::kAllGather, 1), t * n * h * 2 - n * h * 2)
+      << "o_proj's outputs, cut between blocks of 32";
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ CompileOptions Fetching(bool on) {
 
 TEST(PrefetchWeights, EveryWaitFetchesForTheNextProduct) {
   for (const int ranks : {1, 2}) {
-    const Plan plan = Compiled(test::DecoderBody({}), ranks, Body(1), PlainTarget(2), Fetching(true));
+    const Plan plan =
+        Compiled(test::DecoderBody({}), ranks, Body(1), PlainTarget(2), Fetching(true));
     int waits = 0;
     for (size_t s = 0; s < plan.steps.size(); ++s) {
       const Step& step = plan.steps[s];
@@ -31,7 +32,9 @@ TEST(PrefetchWeights, EveryWaitFetchesForTheNextProduct) {
       }
       size_t product = s;
       while (product < plan.steps.size() && plan.graph.nodes[product].op != Op::kMatmul) ++product;
-      EXPECT_EQ(step.fetches, product < plan.steps.size() ? static_cast<int>(product) : -1) << s << "\n" << Print(plan);
+      EXPECT_EQ(step.fetches, product < plan.steps.size() ? static_cast<int>(product) : -1)
+          << s << "\n"
+          << Print(plan);
       waits += step.fetches >= 0;
     }
     EXPECT_GT(waits, 2);
@@ -41,7 +44,8 @@ TEST(PrefetchWeights, EveryWaitFetchesForTheNextProduct) {
 
 // Which experts a row goes to is known when the wait for it is nearly over.
 TEST(PrefetchWeights, NothingBeyondExperts) {
-  const Plan plan = Compiled(test::DecoderBody({.layers = 2, .experts = 6}), 1, Body(1), PlainTarget(2), Fetching(true));
+  const Plan plan = Compiled(test::DecoderBody({.layers = 2, .experts = 6}), 1, Body(1),
+                             PlainTarget(2), Fetching(true));
   int last = 0, none = 0;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     if (plan.graph.nodes[s].op == Op::kMatmul) last = static_cast<int>(s);
@@ -50,7 +54,8 @@ TEST(PrefetchWeights, NothingBeyondExperts) {
     for (int between = static_cast<int>(s); between < plan.steps[s].fetches; ++between) {
       EXPECT_NE(plan.graph.nodes[static_cast<size_t>(between)].op, Op::kExpertMatmul) << s;
     }
-    none += static_cast<int>(s) < last && plan.steps[s].wait != Wait::kNone && plan.steps[s].fetches < 0;
+    none += static_cast<int>(s) < last && plan.steps[s].wait != Wait::kNone &&
+            plan.steps[s].fetches < 0;
   }
   EXPECT_GT(none, 0) << Print(plan);
 }
@@ -58,7 +63,9 @@ TEST(PrefetchWeights, NothingBeyondExperts) {
 TEST(PrefetchWeights, ManyRowsAndOffFetchNothing) {
   const auto fetches = [](int32_t rows, const CompileOptions& options) {
     int n = 0;
-    for (const Step& step : Compiled(test::DecoderBody({}), 2, Body(rows), PlainTarget(2), options).steps) n += step.fetches >= 0;
+    for (const Step& step :
+         Compiled(test::DecoderBody({}), 2, Body(rows), PlainTarget(2), options).steps)
+      n += step.fetches >= 0;
     return n;
   };
   EXPECT_GT(fetches(kPrefetchRowsMax, Fetching(true)), 0);

@@ -15,10 +15,10 @@ using test::PlainTarget;
 
 TEST(Print, SaysWhatAReviewerAsks) {
   const std::string text = Print(Compiled(test::DecoderBody({}), 2, Body(1), PlainTarget(2)));
-  for (const char* words :
-       {"plan decoder.body  body:1  mesh tp=2  schedule plain  target plain  workers 2  passes fuse_add_rms_norm:3",
-        "all_reduce:loop", "group each partials=2 wire",
-        "pass fold_finish: applied 0 times: 2 ranks", "waits: "}) {
+  for (const char* words : {"plan decoder.body  body:1  mesh tp=2  schedule plain  target plain  "
+                            "workers 2  passes fuse_add_rms_norm:3",
+                            "all_reduce:loop", "group each partials=2 wire",
+                            "pass fold_finish: applied 0 times: 2 ranks", "waits: "}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " in\n" << text;
   }
 }

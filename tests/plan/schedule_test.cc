@@ -5,29 +5,37 @@
 namespace weft::plan {
 namespace {
 
-Bucket Body(int32_t min, int32_t max) { return {Bucket::Kind::kBody, min, max, HeadMode::kGreedy, false}; }
+Bucket Body(int32_t min, int32_t max) {
+  return {Bucket::Kind::kBody, min, max, HeadMode::kGreedy, false};
+}
 
 TEST(Schedule, NamesGoBothWays) {
   for (Schedule s : kSchedules) EXPECT_EQ(ScheduleNamed(NameOf(s)), s);
   EXPECT_EQ(ScheduleNamed("fc3"), std::nullopt);
 }
 
-// spec/communication 7, row 43, and the two comparisons: SP from 1000 rows on, FlashComm1 above 1000.
+// spec/communication 7, row 43, and the two comparisons: SP from 1000 rows on, FlashComm1 above
+// 1000.
 TEST(Schedule, ADenseModelTakesSpFrom1000AndFlashComm1Above) {
-  struct Row { Schedule schedule; int32_t rows; bool on; };
-  for (const Row& row : {Row{Schedule::kSp, 999, false}, Row{Schedule::kSp, 1000, true}, Row{Schedule::kFc1, 1000, false},
-                         Row{Schedule::kFc1, 1001, true}}) {
+  struct Row {
+    Schedule schedule;
+    int32_t rows;
+    bool on;
+  };
+  for (const Row& row : {Row{Schedule::kSp, 999, false}, Row{Schedule::kSp, 1000, true},
+                         Row{Schedule::kFc1, 1000, false}, Row{Schedule::kFc1, 1001, true}}) {
     ScheduleConfig config;
     config.schedule = row.schedule;
     const BucketSchedule got = ScheduleFor(config, 4, Body(row.rows, row.rows));
-    EXPECT_EQ(got.schedule, row.on ? row.schedule : Schedule::kPlain) << NameOf(row.schedule) << " " << row.rows;
+    EXPECT_EQ(got.schedule, row.on ? row.schedule : Schedule::kPlain)
+        << NameOf(row.schedule) << " " << row.rows;
     EXPECT_EQ(got.reason.empty(), row.on) << got.reason;
     EXPECT_EQ(got.switches.count("sequence_parallel"), row.on ? 1u : 0u);
   }
 }
 
-// Row 43 of the acceptance facts: FlashComm1 is off for a dense model at 1000 rows, on at 1001, and on for
-// a model with experts at 1. SP's own bounds are in the text of section 1.6.
+// Row 43 of the acceptance facts: FlashComm1 is off for a dense model at 1000 rows, on at 1001, and
+// on for a model with experts at 1. SP's own bounds are in the text of section 1.6.
 TEST(Schedule, Row43TheThresholdsFollowTheModelUnlessTheyAreNamed) {
   struct Row {
     bool experts;
@@ -35,14 +43,16 @@ TEST(Schedule, Row43TheThresholdsFollowTheModelUnlessTheyAreNamed) {
     int32_t rows;
     bool on;
   };
-  for (const Row& row : {Row{false, Schedule::kFc1, 1000, false}, Row{false, Schedule::kFc1, 1001, true},
-                         Row{true, Schedule::kFc1, 1, true}, Row{false, Schedule::kSp, 999, false},
-                         Row{false, Schedule::kSp, 1000, true}, Row{true, Schedule::kSp, 1, true}}) {
+  for (const Row& row :
+       {Row{false, Schedule::kFc1, 1000, false}, Row{false, Schedule::kFc1, 1001, true},
+        Row{true, Schedule::kFc1, 1, true}, Row{false, Schedule::kSp, 999, false},
+        Row{false, Schedule::kSp, 1000, true}, Row{true, Schedule::kSp, 1, true}}) {
     ScheduleConfig config;
     config.schedule = row.schedule;
     SetThresholds({}, row.experts, &config);
     const bool on = ScheduleFor(config, 4, Body(row.rows, row.rows)).schedule == row.schedule;
-    EXPECT_EQ(on, row.on) << (row.experts ? "experts " : "dense ") << NameOf(row.schedule) << " " << row.rows;
+    EXPECT_EQ(on, row.on) << (row.experts ? "experts " : "dense ") << NameOf(row.schedule) << " "
+                          << row.rows;
   }
   for (const bool experts : {false, true}) {
     ScheduleConfig config;
@@ -99,7 +109,9 @@ TEST(Schedule, ASizeThatCannotWorkIsRefusedByName) {
     config.otp = otp;
     const Status status = CheckSchedule(config, 4);
     ASSERT_FALSE(status.ok()) << otp;
-    EXPECT_NE(status.message().find("flashcomm2_parallel_size " + std::to_string(otp)), std::string::npos) << status.message();
+    EXPECT_NE(status.message().find("flashcomm2_parallel_size " + std::to_string(otp)),
+              std::string::npos)
+        << status.message();
   }
   ScheduleConfig config;
   config.schedule = Schedule::kFc1Fc2;

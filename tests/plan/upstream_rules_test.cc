@@ -110,30 +110,76 @@ TEST(UpstreamRules, HowRowsGoToExperts) {
       {kAllGather, {.experts = 256, .expert_ranks = 1, .capacity = 64}},
       {kAllGather, {.soc = Soc::k310P, .experts = 256, .expert_ranks = 16, .capacity = 64}},
       {kMc2, {.soc = Soc::kA2, .experts = 384, .expert_ranks = 16, .tokens = 64, .capacity = 64}},
-      {kAllGather, {.soc = Soc::kA2, .experts = 400, .expert_ranks = 16, .tokens = 64, .capacity = 64}},
-      {kAllGather, {.soc = Soc::kA2, .experts = 64, .expert_ranks = 8, .tokens = 64, .capacity = 64}},
-      {kAllGather, {.soc = Soc::kA2, .experts = 384, .expert_ranks = 16, .tokens = 65, .capacity = 64}},
+      {kAllGather,
+       {.soc = Soc::kA2, .experts = 400, .expert_ranks = 16, .tokens = 64, .capacity = 64}},
+      {kAllGather,
+       {.soc = Soc::kA2, .experts = 64, .expert_ranks = 8, .tokens = 64, .capacity = 64}},
+      {kAllGather,
+       {.soc = Soc::kA2, .experts = 384, .expert_ranks = 16, .tokens = 65, .capacity = 64}},
       {kMc2, {.experts = 256, .expert_ranks = 16, .tokens = 64, .capacity = 64}},
       {kAllToAll, {.experts = 256, .expert_ranks = 16, .tokens = 65, .capacity = 64}},
       {kFusedMc2, {.experts = 256, .expert_ranks = 32, .tokens = 65, .capacity = 64, .fused = 1}},
       {kAllToAll, {.experts = 256, .expert_ranks = 64, .tokens = 65, .capacity = 64, .fused = 1}},
       {kMc2, {.experts = 256, .expert_ranks = 64, .tokens = 64, .capacity = 64, .fused = 1}},
-      {kFusedMc2, {.experts = 256, .expert_ranks = 16, .tokens = 64, .capacity = 64, .fused = 2, .w8a8_dynamic = true}},
+      {kFusedMc2,
+       {.experts = 256,
+        .expert_ranks = 16,
+        .tokens = 64,
+        .capacity = 64,
+        .fused = 2,
+        .w8a8_dynamic = true}},
       {kMc2, {.experts = 256, .expert_ranks = 16, .tokens = 64, .capacity = 64, .fused = 2}},
-      {kMc2, {.experts = 256, .expert_ranks = 16, .tokens = 64, .capacity = 64, .fused = 2, .w8a8_dynamic = true, .draft_allows = false}},
-      {kAllToAll, {.experts = 256, .expert_ranks = 16, .tokens = 65, .capacity = 64, .fused = 2, .w8a8_dynamic = true}},
-      {kMc2, {.soc = Soc::kA5, .experts = 256, .expert_ranks = 4, .world = 4, .top_k = 8, .tokens = 64, .capacity = 64}},
-      {kAllGather, {.soc = Soc::kA5, .experts = 256, .expert_ranks = 8, .world = 8, .top_k = 8, .tokens = 65, .capacity = 64}},
-      {kAllToAll, {.soc = Soc::kA5, .experts = 256, .expert_ranks = 16, .world = 16, .top_k = 8, .tokens = 65, .capacity = 64}},
+      {kMc2,
+       {.experts = 256,
+        .expert_ranks = 16,
+        .tokens = 64,
+        .capacity = 64,
+        .fused = 2,
+        .w8a8_dynamic = true,
+        .draft_allows = false}},
+      {kAllToAll,
+       {.experts = 256,
+        .expert_ranks = 16,
+        .tokens = 65,
+        .capacity = 64,
+        .fused = 2,
+        .w8a8_dynamic = true}},
+      {kMc2,
+       {.soc = Soc::kA5,
+        .experts = 256,
+        .expert_ranks = 4,
+        .world = 4,
+        .top_k = 8,
+        .tokens = 64,
+        .capacity = 64}},
+      {kAllGather,
+       {.soc = Soc::kA5,
+        .experts = 256,
+        .expert_ranks = 8,
+        .world = 8,
+        .top_k = 8,
+        .tokens = 65,
+        .capacity = 64}},
+      {kAllToAll,
+       {.soc = Soc::kA5,
+        .experts = 256,
+        .expert_ranks = 16,
+        .world = 16,
+        .top_k = 8,
+        .tokens = 65,
+        .capacity = 64}},
   };
-  for (size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(MoeCommOf(rows[i].ask), rows[i].wants) << "row " << i;
+  for (size_t i = 0; i < rows.size(); ++i)
+    EXPECT_EQ(MoeCommOf(rows[i].ask), rows[i].wants) << "row " << i;
 }
 
 TEST(UpstreamRules, CapacityOfMc2) {
   EXPECT_EQ(Mc2Capacity({.ranks = 16, .batched_tokens_max = 16384, .capture_max = 128}), 128);
-  EXPECT_EQ(Mc2Capacity({.ranks = 16, .batched_tokens_max = 16384, .capture_max = 120}), 128) << "whole rows a rank";
+  EXPECT_EQ(Mc2Capacity({.ranks = 16, .batched_tokens_max = 16384, .capture_max = 120}), 128)
+      << "whole rows a rank";
   EXPECT_EQ(Mc2Capacity({.ranks = 4, .seqs_max = 24, .draft_tokens = 4}), 120);
-  EXPECT_EQ(Mc2Capacity({.ranks = 4, .batched_tokens_max = 16384, .prefill_mc2 = true}), 2048) << "512 a rank";
+  EXPECT_EQ(Mc2Capacity({.ranks = 4, .batched_tokens_max = 16384, .prefill_mc2 = true}), 2048)
+      << "512 a rank";
   EXPECT_EQ(Mc2Capacity({.ranks = 4, .batched_tokens_max = 1000, .prefill_mc2 = true}), 1000);
 }
 

@@ -127,7 +127,10 @@ const WrongPlan kWrongPlans[] = {
      },
      "reaches over", true},
     {Law::kWaits, "a recurrence of keys in turn", 1, 2,
-     [](Plan& p) { p.graph.nodes[static_cast<size_t>(StepOf(p, Op::kGatedDelta))].Set("tiled", int64_t{1}); }, "reaches over", true},
+     [](Plan& p) {
+       p.graph.nodes[static_cast<size_t>(StepOf(p, Op::kGatedDelta))].Set("tiled", int64_t{1});
+     },
+     "reaches over", true},
     {Law::kFetches, "weights of a product that is over", 1, 1,
      [](Plan& p) { p.steps.back().fetches = StepOf(p, Op::kMatmul); }, "still to come"},
     {Law::kFetches, "weights of a norm", 1, 1,
@@ -137,8 +140,10 @@ const WrongPlan kWrongPlans[] = {
 TEST(VerifyPlan, EachLawRefusesItsOwnWrongPlans) {
   std::map<Law, int> refused;
   for (const WrongPlan& wrong : kWrongPlans) {
-    const DecoderShape shape = wrong.recurrent ? DecoderShape{.key_heads = 4, .value_heads = 8} : DecoderShape{};
-    Plan plan = Compiled(test::DecoderBody(shape), wrong.ranks, Body(1), PlainTarget(wrong.workers));
+    const DecoderShape shape =
+        wrong.recurrent ? DecoderShape{.key_heads = 4, .value_heads = 8} : DecoderShape{};
+    Plan plan =
+        Compiled(test::DecoderBody(shape), wrong.ranks, Body(1), PlainTarget(wrong.workers));
     ASSERT_TRUE(VerifyPlan(plan).ok());
     wrong.apply(plan);
     for (Law law : kLaws) {
@@ -198,7 +203,8 @@ const PlanMutant kMutants[] = {
      [](Plan& p, Rng& rng) {
        const size_t s = rng.Below(p.steps.size());
        const auto behind = static_cast<int>(s) - 1 - static_cast<int>(rng.Below(4));
-       if (p.steps[s].wait != Wait::kGroup || behind < 0 || p.steps[s].posted_behind == behind) return false;
+       if (p.steps[s].wait != Wait::kGroup || behind < 0 || p.steps[s].posted_behind == behind)
+         return false;
        p.steps[s].posted_behind = behind;
        return true;
      }},
@@ -286,7 +292,8 @@ bool CanGoWrong(const Plan& plan) {
     for (size_t s = at + 1; s-- > 0;) {
       // What is posted speaks of what came before the post.
       if (plan.steps[s].wait == Wait::kGroup)
-        return std::max(plan.steps[s].posted_behind >= 0 ? plan.steps[s].posted_behind + 1L : static_cast<long>(s),
+        return std::max(plan.steps[s].posted_behind >= 0 ? plan.steps[s].posted_behind + 1L
+                                                         : static_cast<long>(s),
                         kind == Wait::kRank ? last_rank_wait(at) : -1L);
       if (kind == Wait::kRank && plan.steps[s].wait == Wait::kRank) return static_cast<long>(s);
     }
@@ -296,7 +303,8 @@ bool CanGoWrong(const Plan& plan) {
     size_t s = at + 1;
     while (s < plan.steps.size() &&
            !(plan.steps[s].wait == Wait::kGroup &&
-             (plan.steps[s].posted_behind < 0 || plan.steps[s].posted_behind >= static_cast<int>(at))) &&
+             (plan.steps[s].posted_behind < 0 ||
+              plan.steps[s].posted_behind >= static_cast<int>(at))) &&
            !(kind == Wait::kRank && plan.steps[s].wait == Wait::kRank))
       ++s;
     return static_cast<long>(s);
@@ -410,13 +418,14 @@ bool CanGoWrong(const Plan& plan) {
   return false;
 }
 
-// A fused step meets in its middle: what peers read inside it is theirs until the next step that meets has got
-// so far, and no longer.
+// A fused step meets in its middle: what peers read inside it is theirs until the next step that
+// meets has got so far, and no longer.
 TEST(VerifyPlan, KnowsTheMeetingInsideAFusedStep) {
   CompileOptions options;
   options.switches["fuse_matmul_all_reduce_norm"] = graph::Switch::kOn;
   for (const int workers : {1, 3}) {
-    const Plan lawful = test::Compiled(test::DecoderBody({.layers = 3}), 2, Body(1), PlainTarget(workers), options);
+    const Plan lawful =
+        test::Compiled(test::DecoderBody({.layers = 3}), 2, Body(1), PlainTarget(workers), options);
     std::vector<size_t> fused;
     for (size_t s = 0; s < lawful.steps.size(); ++s) {
       if (MeetsInside(lawful.graph.nodes[s])) fused.push_back(s);
@@ -438,13 +447,16 @@ TEST(VerifyPlan, KnowsTheMeetingInsideAFusedStep) {
     // The sums of an exchange of two phases are read by peers as well.
     PlainTarget two_phases(workers);
     two_phases.reduce_phases = 2;
-    const Plan shared = test::Compiled(test::DecoderBody({.layers = 3}), 2, Body(1), two_phases, options);
+    const Plan shared =
+        test::Compiled(test::DecoderBody({.layers = 3}), 2, Body(1), two_phases, options);
     EXPECT_EQ(shared.layouts[shared.graph.nodes[fused[0]].out[2]].region, Region::kRank);
     // Nothing waits at the start of a step for what only the middle of the step before has ordered.
     if (workers == 1) continue;
     Plan early = lawful;
     const size_t next = fused[0] + 1;
-    ASSERT_EQ(std::count(early.graph.nodes[next].in.begin(), early.graph.nodes[next].in.end(), early.graph.nodes[fused[0]].out[1]), 1);
+    ASSERT_EQ(std::count(early.graph.nodes[next].in.begin(), early.graph.nodes[next].in.end(),
+                         early.graph.nodes[fused[0]].out[1]),
+              1);
     early.steps[fused[0]].split = Split::kUnits;
     early.steps[next].wait = Wait::kNone;
     EXPECT_EQ(VerifyLaw(early, Law::kWaits).message().substr(0, 2), "P2");

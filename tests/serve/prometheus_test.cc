@@ -25,11 +25,14 @@ TEST(Prometheus, HistogramsAreCumulativeAndEndAtInfinity) {
 
 TEST(Prometheus, ASchedulesRowsAndReasonsAreLabels) {
   engine::MetricsSnapshot m;
-  m.schedules = {{1, 1000, "plain", "rows 1000 < 1001 (--fc1-min-token-num)", {}}, {1001, 2048, "fc1", "", {{"defer_gather", 0}, {"sequence_parallel", 60}}}};
+  m.schedules = {{1, 1000, "plain", "rows 1000 < 1001 (--fc1-min-token-num)", {}},
+                 {1001, 2048, "fc1", "", {{"defer_gather", 0}, {"sequence_parallel", 60}}}};
   const std::string text = PrometheusText(m, {}, "m", 10);
-  for (const char* words : {R"x(,rows="1-1000",schedule="plain",reason="rows 1000 < 1001 (--fc1-min-token-num)"} 1)x",
-                            R"(,rows="1001-2048",schedule="fc1",reason=""} 1)", R"(,rows="1001-2048",pass="defer_gather"} 0)",
-                            R"(,rows="1001-2048",pass="sequence_parallel"} 60)"}) {
+  for (const char* words :
+       {R"x(,rows="1-1000",schedule="plain",reason="rows 1000 < 1001 (--fc1-min-token-num)"} 1)x",
+        R"(,rows="1001-2048",schedule="fc1",reason=""} 1)",
+        R"(,rows="1001-2048",pass="defer_gather"} 0)",
+        R"(,rows="1001-2048",pass="sequence_parallel"} 60)"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
   }
 }

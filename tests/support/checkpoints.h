@@ -85,7 +85,8 @@ inline exec::ExecConfig SmallConfig(int ranks, int threads = 0) {
   config.threads = threads == 0 ? ranks : threads;
   config.tokens_max = 64;
   config.seqs_max = 64;
-  config.wait_timeout_ns = 900 * kNsPerSecond;  // a step takes minutes under a sanitizer on a busy machine
+  config.wait_timeout_ns =
+      900 * kNsPerSecond;  // a step takes minutes under a sanitizer on a busy machine
   return config;
 }
 
@@ -121,7 +122,8 @@ inline void Forward(plan::Executor& executor, std::span<const int32_t> ids, int3
       slots.push_back(begin + r + limits.page_tokens);
       head_rows.push_back(r);
     }
-    const Segment segment{0, rows, begin, static_cast<int32_t>(pages.size()), pages.data(), /*state=*/1};
+    const Segment segment{0,          rows, begin, static_cast<int32_t>(pages.size()), pages.data(),
+                          /*state=*/1};
     plan::StepInputs inputs;
     inputs.ids = ids.subspan(begin, rows);
     inputs.positions = positions;

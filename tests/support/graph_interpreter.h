@@ -1,7 +1,7 @@
 // Computes a graph on virtual ranks in plain loops: every rank holds what its placements say and
-// nothing else crosses between them but exchanges. Sums follow the leaf trees and values are rounded
-// as docs/numerics.md says, so that a change of bits shows. It judges rewrites in tests, by another
-// way than the verifier: by what comes out.
+// nothing else crosses between them but exchanges. Sums follow the leaf trees and values are
+// rounded as docs/numerics.md says, so that a change of bits shows. It judges rewrites in tests, by
+// another way than the verifier: by what comes out.
 #pragma once
 
 #include <fmt/format.h>
@@ -66,7 +66,8 @@ struct Local {
 
 class Interpreter {
  public:
-  Interpreter(const Graph& g, StepData step = {}) : g_(g), step_(std::move(step)), ranks_(g.mesh.ranks()) {}
+  Interpreter(const Graph& g, StepData step = {})
+      : g_(g), step_(std::move(step)), ranks_(g.mesh.ranks()) {}
 
   // Outputs and written states by name, as each rank holds them. kInvalid: what a rank holds does
   // not fit what the graph says or what an op needs; no machine could run it as it is meant.
@@ -97,29 +98,40 @@ class Interpreter {
         }
         for (ValueId id : node.out) {
           const Local& x = values_[id][r];
-          if (g_.value(id).pairs || g_.value(id).dims.size() != 2 || g_.value(id).kind == graph::ValueKind::kState) continue;
-          if (g_.value(id).dims[0].sym == graph::Sym::kRoutes) continue;  // who has which is the router's to say
-          if (x.cols != Range(id, 1, r).size()) return Malformed(node, "a rank holds another width than placed");
-          if (x.rows != static_cast<int64_t>(Rows(id, LiveRows(id), r).size())) return Malformed(node, "a rank holds other rows than placed");
+          if (g_.value(id).pairs || g_.value(id).dims.size() != 2 ||
+              g_.value(id).kind == graph::ValueKind::kState)
+            continue;
+          if (g_.value(id).dims[0].sym == graph::Sym::kRoutes)
+            continue;  // who has which is the router's to say
+          if (x.cols != Range(id, 1, r).size())
+            return Malformed(node, "a rank holds another width than placed");
+          if (x.rows != static_cast<int64_t>(Rows(id, LiveRows(id), r).size()))
+            return Malformed(node, "a rank holds other rows than placed");
         }
       }
       if (WritesState(node.op)) result["state " + FirstName(node.in[0])] = values_[node.out.back()];
     }
-    for (size_t i = 0; i < g_.outputs.size(); ++i) result[fmt::format("output {}", i)] = values_[g_.outputs[i]];
+    for (size_t i = 0; i < g_.outputs.size(); ++i)
+      result[fmt::format("output {}", i)] = values_[g_.outputs[i]];
     return result;
   }
 
   // The elements of dim `d` that a rank holds.
-  ElementRange Range(ValueId id, int d, int rank) const { return ElementsOf(g_, g_.value(id), d, rank); }
+  ElementRange Range(ValueId id, int d, int rank) const {
+    return ElementsOf(g_, g_.value(id), d, rank);
+  }
 
   // The numbers of the rows that a rank holds, of `rows` live ones.
   std::vector<int64_t> Rows(ValueId id, int64_t rows, int rank) const {
     std::vector<int64_t> mine;
     const Value& v = g_.value(id);
     const graph::Cut cut = v.on.empty() ? graph::Cut{} : CutOf(g_.mesh, v.on, 0);
-    const std::vector<int> chunks = v.on.empty() ? std::vector<int>{0} : ChunksOf(g_.mesh, cut, rank);
+    const std::vector<int> chunks =
+        v.on.empty() ? std::vector<int>{0} : ChunksOf(g_.mesh, cut, rank);
     for (int c : chunks) {
-      for (int64_t t = graph::ChunkBegin(rows, c, cut.chunks); t < graph::ChunkBegin(rows, c + 1, cut.chunks); ++t) mine.push_back(t);
+      for (int64_t t = graph::ChunkBegin(rows, c, cut.chunks);
+           t < graph::ChunkBegin(rows, c + 1, cut.chunks); ++t)
+        mine.push_back(t);
     }
     return mine;
   }
@@ -128,7 +140,9 @@ class Interpreter {
 
  private:
   int64_t LiveRows(ValueId id) const {
-    return static_cast<int64_t>(g_.value(id).dims[0].sym == graph::Sym::kHeadRows ? step_.head_rows.size() : step_.ids.size());
+    return static_cast<int64_t>(g_.value(id).dims[0].sym == graph::Sym::kHeadRows
+                                    ? step_.head_rows.size()
+                                    : step_.ids.size());
   }
 
   static Status Malformed(const Node& node, std::string_view why) {
@@ -138,7 +152,8 @@ class Interpreter {
   static float Weight(const std::string& name, int64_t i, int64_t j, int64_t k) {
     uint64_t state = Hash64(name) ^ (static_cast<uint64_t>(i) << 32) ^ static_cast<uint64_t>(j);
     const float unit = static_cast<float>(SplitMix64(&state) >> 40) * 0x1p-23f - 1.0f;
-    return k == 0 ? 1.0f + 0.3f * unit : ToFloat(ToBf16(1.7f * unit / std::sqrt(static_cast<float>(k))));
+    return k == 0 ? 1.0f + 0.3f * unit
+                  : ToFloat(ToBf16(1.7f * unit / std::sqrt(static_cast<float>(k))));
   }
 
   std::string FirstName(ValueId state) const {
@@ -163,7 +178,11 @@ class Interpreter {
     }
     if (v.kind == graph::ValueKind::kState) {
       const int64_t width = Range(id, 1, rank).size();
-      return Local{2 * StepData::kSlots, width, std::vector<float>(2 * StepData::kSlots * width, 0.0f), {}, 0};
+      return Local{2 * StepData::kSlots,
+                   width,
+                   std::vector<float>(2 * StepData::kSlots * width, 0.0f),
+                   {},
+                   0};
     }
     if (v.kind == graph::ValueKind::kTemp) return Local{};
     if (v.dims.size() == 1) {
@@ -181,7 +200,9 @@ class Interpreter {
       return x;
     }
     const bool input = v.kind == graph::ValueKind::kInput;  // hidden rows
-    const ElementRange n = input ? ElementRange{0, static_cast<int64_t>(step_.ids.size())} : Range(id, 0, rank), k = Range(id, 1, rank);
+    const ElementRange n = input ? ElementRange{0, static_cast<int64_t>(step_.ids.size())}
+                                 : Range(id, 0, rank),
+                       k = Range(id, 1, rank);
     Local x{n.size(), k.size(), {}, {}, 0};
     for (int64_t i = n.begin; i < n.end; ++i) {
       for (int64_t j = k.begin; j < k.end; ++j) x.data.push_back(Weight(v.name, i, j, v.dims[1].n));
@@ -189,10 +210,13 @@ class Interpreter {
     return x;
   }
 
-  float Round(float x, const Value& v) const { return v.dtype == DType::kBF16 ? ToFloat(ToBf16(x)) : x; }
+  float Round(float x, const Value& v) const {
+    return v.dtype == DType::kBF16 ? ToFloat(ToBf16(x)) : x;
+  }
 
   // The sum of tree node [lo, hi) of one element, from roots that tile the leaves.
-  static std::optional<float> Tree(int lo, int hi, const std::vector<std::pair<LeafRange, float>>& roots) {
+  static std::optional<float> Tree(int lo, int hi,
+                                   const std::vector<std::pair<LeafRange, float>>& roots) {
     for (const auto& [range, value] : roots) {
       if (range.begin == lo && range.end == hi) return value;
     }
@@ -210,14 +234,17 @@ class Interpreter {
     switch (node.op) {
       case Op::kMatmul: return Matmul(node, rank);
       case Op::kFinish: return Finish(node, rank, {rank});
-      case Op::kAllReduce: case Op::kReduceScatter: return Finish(node, rank, GroupOf(g_, node, rank));
+      case Op::kAllReduce:
+      case Op::kReduceScatter: return Finish(node, rank, GroupOf(g_, node, rank));
       case Op::kEmbed: {  // the owner's leaf is read in place
         const Value& table = g_.value(node.in[1]);
         const std::vector<int64_t> rows = Rows(node.out[0], in(0).rows, rank);
         Local y{static_cast<int64_t>(rows.size()), table.dims[1].n, {}, {}, 0};
         for (int64_t row : rows) {
           const float id = in(0).data[row];
-          for (int64_t j = 0; j < y.cols; ++j) y.data.push_back(Round(Weight(table.name, static_cast<int64_t>(id), j, y.cols), y_value(0)));
+          for (int64_t j = 0; j < y.cols; ++j)
+            y.data.push_back(
+                Round(Weight(table.name, static_cast<int64_t>(id), j, y.cols), y_value(0)));
         }
         out(0) = std::move(y);
         return Status::Ok();
@@ -228,7 +255,8 @@ class Interpreter {
           for (int64_t c = 0; c < y.cols; c += 32) {
             float amax = 0;
             const int64_t end = std::min(c + 32, y.cols);
-            for (int64_t j = c; j < end; ++j) amax = std::max(amax, std::fabs(y.data[t * y.cols + j]));
+            for (int64_t j = c; j < end; ++j)
+              amax = std::max(amax, std::fabs(y.data[t * y.cols + j]));
             for (int64_t j = c; j < end && amax > 0; ++j) {
               float& x = y.data[t * y.cols + j];
               x = std::nearbyint(x * (127 / amax)) * (amax / 127);
@@ -239,13 +267,18 @@ class Interpreter {
         return Status::Ok();
       }
       case Op::kAdd: return Elementwise(node, rank, [&](float a, float b) { return a + b; });
-      case Op::kSiluMul: return Elementwise(node, rank, [&](float a, float b) { return a / (1 + std::exp(-a)) * b; });
-      case Op::kSigmoidMul: return Elementwise(node, rank, [&](float a, float b) { return a / (1 + std::exp(-b)); });
+      case Op::kSiluMul:
+        return Elementwise(node, rank,
+                           [&](float a, float b) { return a / (1 + std::exp(-a)) * b; });
+      case Op::kSigmoidMul:
+        return Elementwise(node, rank, [&](float a, float b) { return a / (1 + std::exp(-b)); });
       case Op::kGateRows: {
         const Local &x = in(0), &gate = in(1);
         if (gate.rows != x.rows || gate.cols != 1) return Malformed(node, "not one gate a row");
         Local y = x;
-        for (size_t i = 0; i < y.data.size(); ++i) y.data[i] = Round(x.data[i] / (1 + std::exp(-gate.data[i / static_cast<size_t>(x.cols)])), y_value(0));
+        for (size_t i = 0; i < y.data.size(); ++i)
+          y.data[i] = Round(x.data[i] / (1 + std::exp(-gate.data[i / static_cast<size_t>(x.cols)])),
+                            y_value(0));
         out(0) = std::move(y);
         return Status::Ok();
       }
@@ -264,7 +297,8 @@ class Interpreter {
       case Op::kGroupRoutes: return GroupRoutes(node, rank);
       case Op::kDispatch: {
         const Local &x = in(0), &routes = in(1);
-        if (x.rows != static_cast<int64_t>(step_.ids.size())) return Malformed(node, "a route's token is on another rank");
+        if (x.rows != static_cast<int64_t>(step_.ids.size()))
+          return Malformed(node, "a route's token is on another rank");
         Local y{routes.rows, x.cols, {}, {}, 0};
         for (int64_t r = 0; r < routes.rows; ++r) {
           const auto token = static_cast<int64_t>(routes.data[3 * r + 1]);
@@ -280,7 +314,8 @@ class Interpreter {
       case Op::kGatedDelta: return GatedDelta(node, rank);
       case Op::kGatedRmsNorm:
         WEFT_RETURN_IF_ERROR(Norm(node, rank, in(0), node.in[2], 0));
-        if (in(1).data.size() != out(0).data.size()) return Malformed(node, "operands of different shape");
+        if (in(1).data.size() != out(0).data.size())
+          return Malformed(node, "operands of different shape");
         for (size_t i = 0; i < out(0).data.size(); ++i) {
           const float z = in(1).data[i];
           out(0).data[i] = Round(out(0).data[i] * (z / (1 + std::exp(-z))), y_value(0));
@@ -327,7 +362,9 @@ class Interpreter {
         out(0) = std::move(y);
         return Status::Ok();
       }
-      case Op::kAllGather: case Op::kAllToAll: case Op::kSliceRows: {
+      case Op::kAllGather:
+      case Op::kAllToAll:
+      case Op::kSliceRows: {
         // Element by element from whoever of the group has it.
         const std::vector<int64_t> rows = Rows(node.out[0], LiveRows(node.out[0]), rank);
         const ElementRange columns = Range(node.out[0], 1, rank);
@@ -351,14 +388,17 @@ class Interpreter {
         out(0) = std::move(y);
         return Status::Ok();
       }
-      case Op::kSample: case Op::kHashLogits: {
+      case Op::kSample:
+      case Op::kHashLogits: {
         const Local& x = in(0);
         if (x.cols != g_.value(node.in[0]).dims[1].n) return Malformed(node, "part of a row");
         Local y{x.rows, 1, {}, {}, 0};
         for (int64_t t = 0; t < x.rows; ++t) {
           const float* row = x.row(t);
           const float best = static_cast<float>(std::max_element(row, row + x.cols) - row);
-          y.data.push_back(node.op == Op::kSample ? best : static_cast<float>(Hash64(row, x.cols * sizeof(float)) >> 40));
+          y.data.push_back(node.op == Op::kSample
+                               ? best
+                               : static_cast<float>(Hash64(row, x.cols * sizeof(float)) >> 40));
         }
         out(0) = std::move(y);
         return Status::Ok();
@@ -370,9 +410,11 @@ class Interpreter {
   template <typename F>
   Status Elementwise(const Node& node, int rank, F f) {
     const Local &a = values_[node.in[0]][rank], &b = values_[node.in[1]][rank];
-    if (a.rows != b.rows || a.cols != b.cols || !a.roots.empty() || !b.roots.empty()) return Malformed(node, "operands of different shape");
+    if (a.rows != b.rows || a.cols != b.cols || !a.roots.empty() || !b.roots.empty())
+      return Malformed(node, "operands of different shape");
     Local y{a.rows, a.cols, {}, {}, 0};
-    for (size_t i = 0; i < a.data.size(); ++i) y.data.push_back(Round(f(a.data[i], b.data[i]), g_.value(node.out[0])));
+    for (size_t i = 0; i < a.data.size(); ++i)
+      y.data.push_back(Round(f(a.data[i], b.data[i]), g_.value(node.out[0])));
     values_[node.out[0]][rank] = std::move(y);
     return Status::Ok();
   }
@@ -380,18 +422,22 @@ class Interpreter {
   Status Norm(const Node& node, int rank, const Local& x, ValueId gain_id, size_t output) {
     const int64_t width = node.Int("width");
     const Local& gain = values_[gain_id][rank];
-    if (x.cols % width != 0 || gain.cols != width || !x.roots.empty()) return Malformed(node, "not whole rows");
+    if (x.cols % width != 0 || gain.cols != width || !x.roots.empty())
+      return Malformed(node, "not whole rows");
     const LeafTable leaves = LeafTable::Make(width, node.Int("leaf_atom"));
     Local y{x.rows, x.cols, {}, {}, 0};
     for (int64_t at = 0; at < x.rows * x.cols; at += width) {
       std::vector<std::pair<LeafRange, float>> sums;
       for (int l = 0; l < leaves.count(); ++l) {
         float sum = 0;
-        for (int64_t j = leaves.start(l); j < leaves.start(l + 1); ++j) sum += x.data[at + j] * x.data[at + j];
+        for (int64_t j = leaves.start(l); j < leaves.start(l + 1); ++j)
+          sum += x.data[at + j] * x.data[at + j];
         sums.push_back({{l, l + 1}, sum});
       }
-      const float scale = 1 / std::sqrt(*Tree(0, leaves.count(), sums) / static_cast<float>(width) + static_cast<float>(node.Real("eps")));
-      for (int64_t j = 0; j < width; ++j) y.data.push_back(Round(x.data[at + j] * scale * gain.data[j], g_.value(node.out[output])));
+      const float scale = 1 / std::sqrt(*Tree(0, leaves.count(), sums) / static_cast<float>(width) +
+                                        static_cast<float>(node.Real("eps")));
+      for (int64_t j = 0; j < width; ++j)
+        y.data.push_back(Round(x.data[at + j] * scale * gain.data[j], g_.value(node.out[output])));
     }
     values_[node.out[output]][rank] = std::move(y);
     return Status::Ok();
@@ -408,13 +454,16 @@ class Interpreter {
       const int table = g_.value(w_id).dims[1].table;
       const LeafTable whole = LeafTable::Whole(std::max<int64_t>(g_.value(w_id).dims[1].n, 1));
       const LeafTable& leaves = table < 0 ? whole : g_.tables[table].leaves;
-      const LeafRange own = table >= 0 ? LeavesOf(g_, g_.value(w_id), 1, rank) : LeafRange{0, leaves.count()};
+      const LeafRange own =
+          table >= 0 ? LeavesOf(g_, g_.value(w_id), 1, rank) : LeafRange{0, leaves.count()};
       Local y{x.rows, w.rows, {}, {}, 0};
       const int64_t first = leaves.start(own.begin);
-      if (w.cols != leaves.start(own.end) - first) return Malformed(node, "it does not hold the leaves that it sums over");
+      if (w.cols != leaves.start(own.end) - first)
+        return Malformed(node, "it does not hold the leaves that it sums over");
       const auto dot = [&](int64_t t, int64_t n, int leaf) {
         float sum = 0;
-        for (int64_t j = leaves.start(leaf) - first; j < leaves.start(leaf + 1) - first; ++j) sum = std::fma(w.data[n * w.cols + j], x.data[t * x.cols + j], sum);
+        for (int64_t j = leaves.start(leaf) - first; j < leaves.start(leaf + 1) - first; ++j)
+          sum = std::fma(w.data[n * w.cols + j], x.data[t * x.cols + j], sum);
         return sum;
       };
       for (const LeafRange root : MaximalSubtrees(leaves.count(), own)) {
@@ -429,11 +478,14 @@ class Interpreter {
       }
       y.leaves = leaves.count();
       if (!node.Has("roots")) {
-        if (y.roots.size() != 1 || y.roots[0] != LeafRange{0, leaves.count()}) return Malformed(node, "part of a product is no value");
+        if (y.roots.size() != 1 || y.roots[0] != LeafRange{0, leaves.count()})
+          return Malformed(node, "part of a product is no value");
         y.roots.clear();
         y.leaves = 0;
-        const Local* bias = operands.biases[i] == graph::kNoValue ? nullptr : &values_[operands.biases[i]][rank];
-        if (bias != nullptr && bias->cols != y.cols) return Malformed(node, "a bias of another width");
+        const Local* bias =
+            operands.biases[i] == graph::kNoValue ? nullptr : &values_[operands.biases[i]][rank];
+        if (bias != nullptr && bias->cols != y.cols)
+          return Malformed(node, "a bias of another width");
         for (size_t e = 0; e < y.data.size(); ++e) {
           if (bias != nullptr) y.data[e] += bias->data[e % y.cols];
           y.data[e] = Round(y.data[e], g_.value(node.out[i]));
@@ -449,7 +501,8 @@ class Interpreter {
     for (int r : group) parts.push_back(&values_[node.in[0]][r]);
     const int64_t rows = parts[0]->rows, cols = parts[0]->cols;
     // Which of the roots' rows this rank finishes.
-    const std::vector<int64_t> have = Rows(node.in[0], LiveRows(node.in[0]), rank), wants = Rows(node.out[0], LiveRows(node.out[0]), rank);
+    const std::vector<int64_t> have = Rows(node.in[0], LiveRows(node.in[0]), rank),
+                               wants = Rows(node.out[0], LiveRows(node.out[0]), rank);
     int leaves = 0;
     for (const Local* p : parts) leaves = std::max(leaves, p->leaves);
     if (leaves == 0) return Malformed(node, "no tree to finish");
@@ -462,8 +515,10 @@ class Interpreter {
       const int64_t e = (row - have.begin()) * cols + i % cols;
       std::vector<std::pair<LeafRange, float>> roots;
       for (const Local* p : parts) {
-        if (p->rows != rows || p->cols != cols) return Malformed(node, "ranks hold different widths");
-        for (size_t i = 0; i < p->roots.size(); ++i) roots.push_back({p->roots[i], p->data[i * rows * cols + e]});
+        if (p->rows != rows || p->cols != cols)
+          return Malformed(node, "ranks hold different widths");
+        for (size_t i = 0; i < p->roots.size(); ++i)
+          roots.push_back({p->roots[i], p->data[i * rows * cols + e]});
       }
       auto sum = Tree(0, leaves, roots);
       if (!sum) return Malformed(node, "leaves are missing");
@@ -483,7 +538,8 @@ class Interpreter {
       const float* row = x.row(t);
       std::vector<int64_t> order(static_cast<size_t>(x.cols));
       for (size_t e = 0; e < order.size(); ++e) order[e] = static_cast<int64_t>(e);
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return row[a] > row[b]; });
       order.resize(static_cast<size_t>(k));
       std::sort(order.begin(), order.end());
       float sum = 0;
@@ -501,14 +557,16 @@ class Interpreter {
   // A row for every route to an expert that is here: (expert, token, which of the token's).
   Status GroupRoutes(const Node& node, int rank) {
     const Local& ids = values_[node.in[0]][rank];
-    if (ids.rows != static_cast<int64_t>(step_.ids.size())) return Malformed(node, "routes of some tokens only");
+    if (ids.rows != static_cast<int64_t>(step_.ids.size()))
+      return Malformed(node, "routes of some tokens only");
     const LeafRange own = LeavesOf(g_, g_.value(node.out[0]), 0, rank);
     const LeafTable& experts = g_.tables[g_.value(node.out[0]).dims[0].table].leaves;
     Local y{0, 3, {}, {}, 0};
     for (int64_t e = experts.start(own.begin); e < experts.start(own.end); ++e) {
       for (int64_t i = 0; i < ids.rows * ids.cols; ++i) {
         if (ids.data[i] != static_cast<float>(e)) continue;
-        y.data.insert(y.data.end(), {static_cast<float>(e), static_cast<float>(i / ids.cols), static_cast<float>(i % ids.cols)});
+        y.data.insert(y.data.end(), {static_cast<float>(e), static_cast<float>(i / ids.cols),
+                                     static_cast<float>(i % ids.cols)});
         ++y.rows;
       }
     }
@@ -516,15 +574,18 @@ class Interpreter {
     return Status::Ok();
   }
 
-  // Every route's row from whoever of the group has its token; who sends what is told by the ids alone.
+  // Every route's row from whoever of the group has its token; who sends what is told by the ids
+  // alone.
   Status DispatchRows(const Node& node, int rank) {
     const Local &routes = values_[node.in[1]][rank], &ids = values_[node.in[2]][rank];
     const auto tokens = static_cast<int64_t>(step_.ids.size());
     if (ids.rows != tokens) return Malformed(node, "routes of some tokens only");
     Local y{routes.rows, values_[node.in[0]][rank].cols, {}, {}, 0};
     for (int64_t r = 0; r < routes.rows; ++r) {
-      const auto token = static_cast<int64_t>(routes.data[3 * r + 1]), at = token * ids.cols + static_cast<int64_t>(routes.data[3 * r + 2]);
-      if (at >= static_cast<int64_t>(ids.data.size()) || ids.data[at] != routes.data[3 * r]) return Malformed(node, "a row is sent by other ids");
+      const auto token = static_cast<int64_t>(routes.data[3 * r + 1]),
+                 at = token * ids.cols + static_cast<int64_t>(routes.data[3 * r + 2]);
+      if (at >= static_cast<int64_t>(ids.data.size()) || ids.data[at] != routes.data[3 * r])
+        return Malformed(node, "a row is sent by other ids");
       const float* found = nullptr;
       for (int peer : GroupOf(g_, node, rank)) {
         const std::vector<int64_t> theirs = Rows(node.in[0], tokens, peer);
@@ -555,13 +616,15 @@ class Interpreter {
       Local y{x.rows, n_count, {}, {}, 0};
       for (int64_t r = 0; r < x.rows; ++r) {
         const auto expert = static_cast<int64_t>(routes.data[3 * r]);
-        if (expert < own.begin || expert >= own.end) return Malformed(node, "an expert is on another rank");
+        if (expert < own.begin || expert >= own.end)
+          return Malformed(node, "an expert is on another rank");
         for (int64_t n = 0; n < n_count; ++n) {
           const float* row = w.row((expert - own.begin) * n_count + n);
           std::vector<std::pair<LeafRange, float>> sums;
           for (int l = 0; l < leaves.count(); ++l) {
             float sum = 0;
-            for (int64_t j = leaves.start(l); j < leaves.start(l + 1); ++j) sum = std::fma(row[j], x.data[r * x.cols + j], sum);
+            for (int64_t j = leaves.start(l); j < leaves.start(l + 1); ++j)
+              sum = std::fma(row[j], x.data[r * x.cols + j], sum);
             sums.push_back({{l, l + 1}, sum});
           }
           y.data.push_back(Round(*Tree(0, leaves.count(), sums), g_.value(node.out[i])));
@@ -573,9 +636,11 @@ class Interpreter {
   }
 
   Status Combine(const Node& node, int rank) {
-    const Local &x = values_[node.in[0]][rank], &routes = values_[node.in[1]][rank], &weights = values_[node.in[3]][rank];
+    const Local &x = values_[node.in[0]][rank], &routes = values_[node.in[1]][rank],
+                &weights = values_[node.in[3]][rank];
     const auto tokens = static_cast<int64_t>(step_.ids.size());
-    if (weights.rows != tokens || x.rows != routes.rows) return Malformed(node, "not a weight for every route");
+    if (weights.rows != tokens || x.rows != routes.rows)
+      return Malformed(node, "not a weight for every route");
     const Value& grouping = g_.value(node.in[1]);
     const LeafTable& experts = g_.tables[grouping.dims[0].table].leaves;
     Local y{tokens, x.cols, {}, {}, experts.count()};
@@ -586,9 +651,12 @@ class Interpreter {
         for (int l = root.begin; l < root.end; ++l) {
           float sum = 0;
           for (int64_t r = 0; r < x.rows; ++r) {  // by expert, so ascending
-            const auto e = static_cast<int64_t>(routes.data[3 * r]), t = static_cast<int64_t>(routes.data[3 * r + 1]), k = static_cast<int64_t>(routes.data[3 * r + 2]);
+            const auto e = static_cast<int64_t>(routes.data[3 * r]),
+                       t = static_cast<int64_t>(routes.data[3 * r + 1]),
+                       k = static_cast<int64_t>(routes.data[3 * r + 2]);
             if (t != i / x.cols || e < experts.start(l) || e >= experts.start(l + 1)) continue;
-            sum = std::fma(weights.data[t * weights.cols + k], x.data[r * x.cols + i % x.cols], sum);
+            sum =
+                std::fma(weights.data[t * weights.cols + k], x.data[r * x.cols + i % x.cols], sum);
           }
           sums.push_back({{l, l + 1}, sum});
         }
@@ -599,7 +667,8 @@ class Interpreter {
     return Status::Ok();
   }
 
-  // The step's rows of the same sequence before row t, nearest last, and t: all begin at position 0.
+  // The step's rows of the same sequence before row t, nearest last, and t: all begin at position
+  // 0.
   std::vector<int64_t> History(int64_t t) const {
     std::vector<int64_t> rows;
     for (int64_t s = 0; s <= t; ++s) {
@@ -611,7 +680,8 @@ class Interpreter {
   Status CausalConv(const Node& node, int rank) {
     Local& state = values_[node.in[0]][rank];
     const Local &x = values_[node.in[1]][rank], &w = values_[node.in[2]][rank];
-    if (x.rows != static_cast<int64_t>(step_.ids.size())) return Malformed(node, "part of a sequence");
+    if (x.rows != static_cast<int64_t>(step_.ids.size()))
+      return Malformed(node, "part of a sequence");
     if (w.rows != x.cols || state.cols != x.cols) return Malformed(node, "other channels");
     Local y{x.rows, x.cols, {}, {}, 0};
     for (int64_t t = 0; t < x.rows; ++t) {
@@ -620,7 +690,9 @@ class Interpreter {
         float sum = 0;
         for (int64_t j = 0; j < w.cols; ++j) {
           const int64_t at = static_cast<int64_t>(rows.size()) - w.cols + j;
-          if (at >= 0) sum = std::fma(w.data[c * w.cols + j], x.data[rows[static_cast<size_t>(at)] * x.cols + c], sum);
+          if (at >= 0)
+            sum = std::fma(w.data[c * w.cols + j],
+                           x.data[rows[static_cast<size_t>(at)] * x.cols + c], sum);
         }
         y.data.push_back(Round(sum / (1 + std::exp(-sum)), g_.value(node.out[0])));
         state.data[step_.slots[t] * x.cols + c] = x.data[t * x.cols + c];
@@ -636,20 +708,28 @@ class Interpreter {
     Local& state = values_[node.in[0]][rank];
     const Local &q = in(1), &k = in(2), &v = in(3);
     const int64_t dk = node.Int("key_dim"), dv = node.Int("value_dim"), heads = v.cols / dv;
-    const int64_t ratio = (g_.value(node.in[3]).dims[1].n / dv) / (g_.value(node.in[2]).dims[1].n / dk);
-    const int64_t v_first = Range(node.in[3], 1, rank).begin / dv, k_first = Range(node.in[2], 1, rank).begin / dk;
-    if (v.rows != static_cast<int64_t>(step_.ids.size())) return Malformed(node, "part of a sequence");
-    if (in(4).cols != in(6).cols || in(5).cols != in(7).cols) return Malformed(node, "the gates of some heads");
+    const int64_t ratio =
+        (g_.value(node.in[3]).dims[1].n / dv) / (g_.value(node.in[2]).dims[1].n / dk);
+    const int64_t v_first = Range(node.in[3], 1, rank).begin / dv,
+                  k_first = Range(node.in[2], 1, rank).begin / dk;
+    if (v.rows != static_cast<int64_t>(step_.ids.size()))
+      return Malformed(node, "part of a sequence");
+    if (in(4).cols != in(6).cols || in(5).cols != in(7).cols)
+      return Malformed(node, "the gates of some heads");
     Local y{v.rows, v.cols, std::vector<float>(v.data.size(), 0.0f), {}, 0};
     for (int64_t h = 0; h < heads; ++h) {
-      const int64_t key = node.Has("tiled") ? (v_first + h) % (k.cols / dk) : (v_first + h) / ratio - k_first;
-      if (key < 0 || (key + 1) * dk > std::min(k.cols, q.cols)) return Malformed(node, "a head's keys are on another rank");
+      const int64_t key =
+          node.Has("tiled") ? (v_first + h) % (k.cols / dk) : (v_first + h) / ratio - k_first;
+      if (key < 0 || (key + 1) * dk > std::min(k.cols, q.cols))
+        return Malformed(node, "a head's keys are on another rank");
       std::map<int, std::vector<float>> s_of;
       for (int64_t t = 0; t < v.rows; ++t) {
         std::vector<float>& s = s_of[step_.sequence(step_.slots[t])];
         s.resize(static_cast<size_t>(dk * dv));
-        const float a = in(4).data[t * in(4).cols + v_first + h] + in(7).data[v_first + h], b = in(5).data[t * in(5).cols + v_first + h];
-        const float gamma = std::exp(-std::fabs(in(6).data[v_first + h]) * std::log1p(std::exp(a))), beta = 1 / (1 + std::exp(-b));
+        const float a = in(4).data[t * in(4).cols + v_first + h] + in(7).data[v_first + h],
+                    b = in(5).data[t * in(5).cols + v_first + h];
+        const float gamma = std::exp(-std::fabs(in(6).data[v_first + h]) * std::log1p(std::exp(a))),
+                    beta = 1 / (1 + std::exp(-b));
         const float *kt = k.row(t) + key * dk, *qt = q.row(t) + key * dk;
         float k2 = 1e-6f, q2 = 1e-6f;
         for (int64_t i = 0; i < dk; ++i) k2 += kt[i] * kt[i], q2 += qt[i] * qt[i];
@@ -660,7 +740,8 @@ class Interpreter {
           for (int64_t i = 0; i < dk; ++i) {
             s[i * dv + j] = std::fma(kt[i] / std::sqrt(k2), e, gamma * s[i * dv + j]);
             o = std::fma(qt[i] / std::sqrt(q2), s[i * dv + j], o);
-            state.data[(step_.sequence(step_.slots[t]) * dk + i) * v.cols + h * dv + j] = s[i * dv + j];
+            state.data[(step_.sequence(step_.slots[t]) * dk + i) * v.cols + h * dv + j] =
+                s[i * dv + j];
           }
           y.data[t * v.cols + h * dv + j] = Round(o, g_.value(node.out[0]));
         }
@@ -679,7 +760,8 @@ class Interpreter {
       const float position = values_[node.in[1]][rank].data[t];
       for (int64_t h = 0; h < y.cols; h += head) {
         for (int64_t i = 0; i < half; ++i) {
-          const float angle = position * std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(half));
+          const float angle =
+              position * std::pow(10000.0f, -static_cast<float>(i) / static_cast<float>(half));
           float &a = y.data[t * y.cols + h + i], &b = y.data[t * y.cols + h + half + i];
           const float x = a, z = b;
           a = Round(x * std::cos(angle) - z * std::sin(angle), g_.value(node.out[0]));
@@ -692,9 +774,11 @@ class Interpreter {
   }
 
   Status KvWrite(const Node& node, int rank) {
-    Local& kv = values_[node.in[0]][rank];  // in place: a late reader of the old version sees the new
+    Local& kv =
+        values_[node.in[0]][rank];  // in place: a late reader of the old version sees the new
     const Local &k = values_[node.in[1]][rank], &v = values_[node.in[2]][rank];
-    if (k.cols != kv.cols || v.cols != kv.cols) return Malformed(node, "keys of another width than the cache");
+    if (k.cols != kv.cols || v.cols != kv.cols)
+      return Malformed(node, "keys of another width than the cache");
     for (int64_t t = 0; t < k.rows; ++t) {
       const auto slot = static_cast<int64_t>(values_[node.in[3]][rank].data[t]);
       std::copy_n(k.row(t), k.cols, kv.row(slot));
@@ -707,26 +791,34 @@ class Interpreter {
   Status Attention(const Node& node, int rank) {
     const Local &q = values_[node.in[0]][rank], &kv = values_[node.in[1]][rank];
     const int64_t head = node.Int("head_dim"), group = node.Int("group");
-    const int64_t q_first = Range(node.in[0], 1, rank).begin / head, kv_first = Range(node.in[1], 1, rank).begin / head;
+    const int64_t q_first = Range(node.in[0], 1, rank).begin / head,
+                  kv_first = Range(node.in[1], 1, rank).begin / head;
     const auto scale = static_cast<float>(node.Real("scale"));
     Local y{q.rows, q.cols, std::vector<float>(q.data.size(), 0.0f), {}, 0};
     for (int64_t t = 0; t < q.rows; ++t) {
       for (int64_t h = 0; h < q.cols / head; ++h) {
         const int64_t kv_head = (q_first + h) / group - kv_first;
-        if (kv_head < 0 || (kv_head + 1) * head > kv.cols) return Malformed(node, "a head's keys are on another rank");
+        if (kv_head < 0 || (kv_head + 1) * head > kv.cols)
+          return Malformed(node, "a head's keys are on another rank");
         std::vector<float> weight;
         const int64_t begin = step_.slots[t] - step_.positions[t];
         float most = -INFINITY, sum = 0;
         for (int64_t slot = begin; slot <= step_.slots[t]; ++slot) {
           float score = 0;
-          for (int64_t d = 0; d < head; ++d) score = std::fma(q.data[t * q.cols + h * head + d], kv.data[slot * kv.cols + kv_head * head + d], score);
+          for (int64_t d = 0; d < head; ++d)
+            score = std::fma(q.data[t * q.cols + h * head + d],
+                             kv.data[slot * kv.cols + kv_head * head + d], score);
           weight.push_back(score * scale);
           most = std::max(most, weight.back());
         }
         for (float& w : weight) sum += w = std::exp(w - most);
         for (int64_t d = 0; d < head; ++d) {
           float o = 0;
-          for (size_t s = 0; s < weight.size(); ++s) o = std::fma(weight[s], kv.data[(StepData::kSlots + begin + static_cast<int64_t>(s)) * kv.cols + kv_head * head + d], o);
+          for (size_t s = 0; s < weight.size(); ++s)
+            o = std::fma(weight[s],
+                         kv.data[(StepData::kSlots + begin + static_cast<int64_t>(s)) * kv.cols +
+                                 kv_head * head + d],
+                         o);
           y.data[t * q.cols + h * head + d] = Round(o / sum, g_.value(node.out[0]));
         }
       }

@@ -16,14 +16,18 @@ class GraphMutator {
   GraphMutator(graph::Graph* g, Rng* rng) : g_(*g), rng_(*rng) {}
 
   static std::vector<std::string_view> Kinds() {
-    return {"drop an exchange", "drop a node",     "delete a node",  "swap a placement", "change a leaf table", "reorder",
-            "redirect an input", "redirect alike", "swap operands",  "change an attribute", "change an op",      "make twice",
-            "change a shape",   "change a type",   "change an output", "change a table's owner"};
+    return {"drop an exchange",      "drop a node",         "delete a node",
+            "swap a placement",      "change a leaf table", "reorder",
+            "redirect an input",     "redirect alike",      "swap operands",
+            "change an attribute",   "change an op",        "make twice",
+            "change a shape",        "change a type",       "change an output",
+            "change a table's owner"};
   }
 
   // False where this graph has nothing of the kind to change.
   bool Apply(std::string_view kind) {
-    if (kind == "drop an exchange") return Drop([](const graph::Node& n) { return IsExchange(n.op); });
+    if (kind == "drop an exchange")
+      return Drop([](const graph::Node& n) { return IsExchange(n.op); });
     if (kind == "drop a node") return Drop([](const graph::Node&) { return true; });
     if (kind == "delete a node") {
       g_.nodes.erase(g_.nodes.begin() + static_cast<long>(Below(g_.nodes.size())));
@@ -31,7 +35,8 @@ class GraphMutator {
     }
     if (kind == "swap a placement") {
       graph::Placements& on = g_.values[AnyUsed()].on;
-      const graph::Placement options[] = {graph::Placement::R(), graph::Placement::P(), graph::Placement::S(0), graph::Placement::S(1)};
+      const graph::Placement options[] = {graph::Placement::R(), graph::Placement::P(),
+                                          graph::Placement::S(0), graph::Placement::S(1)};
       graph::Placement& p = on[Below(on.size())];
       const graph::Placement other = options[Below(4)];
       if (other == p) return false;
@@ -40,7 +45,8 @@ class GraphMutator {
     }
     if (kind == "change a leaf table") {
       LeafTable& leaves = g_.tables[Below(g_.tables.size())].leaves;
-      const LeafTable other = LeafTable::Make(leaves.size(), std::vector<int64_t>{8, 16, 24, 32, 48, 64, leaves.size()}[Below(7)]);
+      const LeafTable other = LeafTable::Make(
+          leaves.size(), std::vector<int64_t>{8, 16, 24, 32, 48, 64, leaves.size()}[Below(7)]);
       if (other == leaves) return false;
       leaves = other;
       return true;
@@ -53,7 +59,8 @@ class GraphMutator {
     }
     if (kind == "redirect an input") {
       graph::Node& node = AnyNode();
-      return Change(node.in[Below(node.in.size())], static_cast<graph::ValueId>(Below(g_.values.size())));
+      return Change(node.in[Below(node.in.size())],
+                    static_cast<graph::ValueId>(Below(g_.values.size())));
     }
     if (kind == "redirect alike") {
       graph::Node& node = AnyNode();
@@ -61,7 +68,9 @@ class GraphMutator {
       std::vector<graph::ValueId> alike;
       for (size_t id = 0; id < g_.values.size(); ++id) {
         const graph::Value &a = g_.values[id], &b = g_.value(in);
-        if (a.dims.size() == b.dims.size() && a.dtype == b.dtype && a.on == b.on && (a.dims.empty() || a.dims[0] == b.dims[0])) alike.push_back(static_cast<graph::ValueId>(id));
+        if (a.dims.size() == b.dims.size() && a.dtype == b.dtype && a.on == b.on &&
+            (a.dims.empty() || a.dims[0] == b.dims[0]))
+          alike.push_back(static_cast<graph::ValueId>(id));
       }
       return Change(in, alike[Below(alike.size())]);
     }
@@ -106,16 +115,20 @@ class GraphMutator {
     }
     if (kind == "change a type") {
       graph::Value& v = g_.values[AnyUsed()];
-      if (Below(3) == 0) v.int8_rows = !v.int8_rows;
-      else v.dtype = v.dtype == DType::kF32 ? DType::kBF16 : DType::kF32;
+      if (Below(3) == 0)
+        v.int8_rows = !v.int8_rows;
+      else
+        v.dtype = v.dtype == DType::kF32 ? DType::kBF16 : DType::kF32;
       return true;
     }
     if (kind == "change an output") return Change(g_.outputs[Below(g_.outputs.size())], AnyUsed());
     if (kind == "change a table's owner") {
       graph::AxisTable& t = g_.tables[Below(g_.tables.size())];
       if (t.follows < 0) return false;
-      if (Below(2) == 0) t.follows = -1;
-      else t.follow_width *= 2;
+      if (Below(2) == 0)
+        t.follows = -1;
+      else
+        t.follow_width *= 2;
       return true;
     }
     return false;

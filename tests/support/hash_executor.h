@@ -2,8 +2,8 @@
 //
 // It keeps a KV cache of cells (token, position, hash of all before). A stale, foreign or evicted
 // page changes every hash after it, so it changes the tokens; and most such reads are also counted
-// as violations where they happen. With limits.states it also has a recurrence: the hash goes on from a
-// slot instead of from position 0. What a request must answer can be computed without it
+// as violations where they happen. With limits.states it also has a recurrence: the hash goes on
+// from a slot instead of from position 0. What a request must answer can be computed without it
 // (Expect()). Thread: as plan::Executor. A step allocates nothing in greedy mode.
 #pragma once
 
@@ -161,8 +161,8 @@ class HashExecutor final : public plan::Executor {
     return Status::Ok();
   }
 
-  // Guesses the next token from the same hash, wrongly now and then; what it may read and write is what the step's
-  // rows may, in a cache of its own.
+  // Guesses the next token from the same hash, wrongly now and then; what it may read and write is
+  // what the step's rows may, in a cache of its own.
   Status Draft(const plan::DraftInputs& in, plan::StepOutputs* out) override {
     ++draft_steps_;
     if (before_draft) {
@@ -178,12 +178,16 @@ class HashExecutor final : public plan::Executor {
     for (const Segment& s : in.step.segments) {
       for (int32_t p = 0; p < s.position_begin + s.rows; ++p) {
         const int32_t page = s.pages[p / config_.limits.page_tokens];
-        int32_t& position = draft_positions_[static_cast<size_t>(page) * config_.limits.page_tokens + p % config_.limits.page_tokens];
+        int32_t& position =
+            draft_positions_[static_cast<size_t>(page) * config_.limits.page_tokens +
+                             p % config_.limits.page_tokens];
         if (p < s.position_begin) {
-          if (position != p && drafts_are_whole) Violation("the draft head reads what it has not written");
+          if (position != p && drafts_are_whole)
+            Violation("the draft head reads what it has not written");
           continue;
         }
-        if (page == 0 || page_readers_[page] != 1) Violation("the draft head writes a page that is not its sequence's");
+        if (page == 0 || page_readers_[page] != 1)
+          Violation("the draft head writes a page that is not its sequence's");
         position = p;
         const int32_t row = s.row_begin + p - s.position_begin;
         const uint64_t before = head_hashes_[in.rows[row]];
@@ -255,13 +259,16 @@ class HashExecutor final : public plan::Executor {
     }
     for (const Segment& s : in.segments) {
       if (l.states > 0) {
-        if (s.state < 1 || s.state > l.seqs_max || taken[s.state]) return Status::Invalid("state {}", s.state);
+        if (s.state < 1 || s.state > l.seqs_max || taken[s.state])
+          return Status::Invalid("state {}", s.state);
         taken[s.state] = true;
       }
       if (s.row_begin != row || s.rows < 1) return Status::Invalid("segments do not tile");
       const int32_t end = s.position_begin + s.rows;
       if (end > l.positions_max) return Status::Invalid("position {} of {}", end, l.positions_max);
-      if (s.page_count * l.page_tokens < end) return Status::Invalid("{} pages for {} rows from position {}", s.page_count, s.rows, s.position_begin);
+      if (s.page_count * l.page_tokens < end)
+        return Status::Invalid("{} pages for {} rows from position {}", s.page_count, s.rows,
+                               s.position_begin);
       for (int32_t i = 0; i < s.page_count; ++i) {
         if (s.pages[i] < 0 || s.pages[i] >= l.pages) return Status::Invalid("page {}", s.pages[i]);
       }
@@ -286,11 +293,14 @@ class HashExecutor final : public plan::Executor {
 
   Status CheckDraft(const plan::DraftInputs& in) const {
     if (!config_.limits.draft_head) return Status::Invalid("there is no draft head");
-    if (in.rows.size() != in.step.ids.size()) return Status::Invalid("{} rows of {} ids", in.rows.size(), in.step.ids.size());
+    if (in.rows.size() != in.step.ids.size())
+      return Status::Invalid("{} rows of {} ids", in.rows.size(), in.step.ids.size());
     for (size_t i = 0; i < in.rows.size(); ++i) {
-      if (in.rows[i] >= hidden_rows_ || in.rows[i] < (i > 0 ? in.rows[i - 1] + 1 : 0)) return Status::Invalid("hidden row {} of {}", in.rows[i], hidden_rows_);
+      if (in.rows[i] >= hidden_rows_ || in.rows[i] < (i > 0 ? in.rows[i - 1] + 1 : 0))
+        return Status::Invalid("hidden row {} of {}", in.rows[i], hidden_rows_);
     }
-    if (static_cast<int32_t>(in.step.head_rows.size()) > config_.limits.seqs_max) return Status::Invalid("{} drafts", in.step.head_rows.size());
+    if (static_cast<int32_t>(in.step.head_rows.size()) > config_.limits.seqs_max)
+      return Status::Invalid("{} drafts", in.step.head_rows.size());
     return CheckInputs(in.step);
   }
 
@@ -309,7 +319,8 @@ class HashExecutor final : public plan::Executor {
         const auto& log = logs_[s.state];
         if (s.replay < 0 || static_cast<size_t>(s.replay) > log.size()) {
           Violation("more rows are taken in than were logged");
-        } else if (const uint64_t state = s.replay == 0 ? states_[s.state] : log[s.replay - 1]; state != hash) {
+        } else if (const uint64_t state = s.replay == 0 ? states_[s.state] : log[s.replay - 1];
+                   state != hash) {
           Violation("a stale or foreign state is read");
           hash = state;
         }
@@ -329,9 +340,11 @@ class HashExecutor final : public plan::Executor {
     if (states_.empty()) return;
     // The last rows are logged, and the state is that before them.
     const int32_t settled = s.rows - s.logged;
-    if (settled < 1 || s.logged > config_.limits.draft_tokens) Violation("rows are logged that cannot be");
+    if (settled < 1 || s.logged > config_.limits.draft_tokens)
+      Violation("rows are logged that cannot be");
     states_[s.state] = head_hashes_[s.row_begin + settled - 1];
-    logs_[s.state].assign(head_hashes_.begin() + s.row_begin + settled, head_hashes_.begin() + s.row_begin + s.rows);
+    logs_[s.state].assign(head_hashes_.begin() + s.row_begin + settled,
+                          head_hashes_.begin() + s.row_begin + s.rows);
   }
 
   void Head(const plan::StepInputs& in, size_t r, plan::StepOutputs* out) {
@@ -364,7 +377,7 @@ class HashExecutor final : public plan::Executor {
   HashModel model_;
   std::vector<Cell> cells_;
   std::vector<int32_t> page_readers_;
-  std::vector<uint64_t> states_;  // of a recurrence, by slot: the hash of all tokens
+  std::vector<uint64_t> states_;             // of a recurrence, by slot: the hash of all tokens
   std::vector<std::vector<uint64_t>> logs_;  // behind it, by slot
   std::vector<uint64_t> head_hashes_;        // of every row of the last step, of draft steps too
   std::vector<int32_t> draft_positions_;     // of the draft head's cells

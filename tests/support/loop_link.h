@@ -1,5 +1,6 @@
-// Links between threads of one process that share nothing but messages: ranks as processes would be,
-// without a carrier of their own. A wait that ends names whom it waited for, and breaks all links.
+// Links between threads of one process that share nothing but messages: ranks as processes would
+// be, without a carrier of their own. A wait that ends names whom it waited for, and breaks all
+// links.
 #pragma once
 
 #include <condition_variable>
@@ -36,7 +37,11 @@ class LoopJob {
   class End final : public comm::Link {
    public:
     End(LoopJob* job, int rank)
-        : job_(job), rank_(rank), to_(static_cast<size_t>(job->ranks_)), from_(to_.size()), meets_(to_.size()) {}
+        : job_(job),
+          rank_(rank),
+          to_(static_cast<size_t>(job->ranks_)),
+          from_(to_.size()),
+          meets_(to_.size()) {}
     int rank() const override { return rank_; }
     int ranks() const override { return job_->ranks_; }
     comm::ByteStream& To(int peer) override { return to_[static_cast<size_t>(peer)]; }
@@ -66,7 +71,8 @@ class LoopJob {
 
   // REQUIRES: the lock. Everybody's reason, told as this rank's.
   Status Break(End& end, Status reason) {
-    if (broken_.ok()) broken_ = Status(reason.code(), fmt::format("rank {}: {}", end.rank_, reason.message()));
+    if (broken_.ok())
+      broken_ = Status(reason.code(), fmt::format("rank {}: {}", end.rank_, reason.message()));
     end.abort_.Set(std::move(reason));
     changed_.notify_all();
     return end.abort_.reason();
@@ -82,7 +88,8 @@ class LoopJob {
     for (int peer = 0; peer < ranks_; ++peer) {
       const comm::ByteStream& stream = end.to_[static_cast<size_t>(peer)];
       if (stream.bytes() == 0 && end.meets_[static_cast<size_t>(peer)] == 0) continue;
-      Message& message = boxes_[{end.rank_, peer}].emplace_back(static_cast<size_t>(stream.bytes()));
+      Message& message =
+          boxes_[{end.rank_, peer}].emplace_back(static_cast<size_t>(stream.bytes()));
       stream.Pack(0, message);
       ++end.traffic_.messages_out;
       end.traffic_.bytes_out += stream.bytes();
@@ -112,7 +119,8 @@ class LoopJob {
       const Message message = std::move(box.front());
       box.pop_front();
       if (static_cast<int64_t>(message.size()) != stream.bytes()) {
-        return Break(end, Status::Internal("rank {} sent {} bytes, expected {}", peer, message.size(), stream.bytes()));
+        return Break(end, Status::Internal("rank {} sent {} bytes, expected {}", peer,
+                                           message.size(), stream.bytes()));
       }
       stream.Unpack(0, message);
       ++end.traffic_.messages_in;

@@ -18,7 +18,8 @@ class PlainTarget final : public plan::Target {
   plan::Choice Choose(const graph::Graph&, const graph::Node& node,
                       const plan::Bucket&) const override {
     if (refused.count(node.op) > 0) return {"", {{"loop", "told to"}, {"ref", "told to as well"}}};
-    const bool reduces = node.op == graph::Op::kAllReduce || node.op == graph::Op::kMatmulAllReduceNorm;
+    const bool reduces =
+        node.op == graph::Op::kAllReduce || node.op == graph::Op::kMatmulAllReduceNorm;
     return {"loop", {}, reduces ? reduce_phases : 1};
   }
   std::set<graph::Op> refused;

@@ -43,14 +43,9 @@ class RandomBody {
           pool_.push_back(b_.RmsNorm(Any(), Vector("gain", Dim::C(hidden_)), 1e-5, 1, 32, "norm"));
           break;
         case 1:
-        case 2:
-          pool_.push_back(b_.Add(Any(), Any(), name_ + "sum"));
-          break;
-        case 3:
-          Mlp();
-          break;
-        default:
-          Attention();
+        case 2: pool_.push_back(b_.Add(Any(), Any(), name_ + "sum")); break;
+        case 3: Mlp(); break;
+        default: Attention();
       }
     }
     b_.Layer("end");

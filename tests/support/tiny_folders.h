@@ -16,7 +16,8 @@ namespace weft::support {
 inline std::vector<std::string> TinyFolders() {
   std::vector<std::string> folders;
   for (const auto& entry : std::filesystem::directory_iterator(WEFT_TESTS_DIR "/models/data")) {
-    if (std::filesystem::exists(entry.path() / "golden.safetensors")) folders.push_back(entry.path());
+    if (std::filesystem::exists(entry.path() / "golden.safetensors"))
+      folders.push_back(entry.path());
   }
   std::sort(folders.begin(), folders.end());
   return folders;

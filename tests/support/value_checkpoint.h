@@ -27,8 +27,8 @@ inline int64_t ElementsOf(const std::vector<int64_t>& shape) {
   return n;
 }
 
-// row + column / 1024, where the rows of all leading dimensions are counted through: exact in float32,
-// and enough to find the element again. A vector's elements are its rows.
+// row + column / 1024, where the rows of all leading dimensions are counted through: exact in
+// float32, and enough to find the element again. A vector's elements are its rows.
 inline ValueTensor Numbered(std::string name, std::vector<int64_t> shape) {
   ValueTensor t{std::move(name), DType::kF32, std::move(shape), {}};
   const int64_t columns = t.shape.size() > 1 ? t.shape.back() : 1;
@@ -48,14 +48,16 @@ inline std::string BytesOfValues(const ValueTensor& t) {
   return bytes;
 }
 
-inline SparseCheckpoint OpenValues(const std::string& config, const std::vector<ValueTensor>& tensors) {
+inline SparseCheckpoint OpenValues(const std::string& config,
+                                   const std::vector<ValueTensor>& tensors) {
   std::string header = "{", data;
   for (const ValueTensor& t : tensors) {
     WEFT_CHECK(t.dtype == DType::kF32, "'{}': values of a safetensors file are float32", t.name);
     const size_t begin = data.size();
     data += BytesOfValues(t);
-    header += fmt::format(R"({}"{}": {{"dtype": "F32", "shape": [{}], "data_offsets": [{}, {}]}})", begin == 0 ? "" : ", ",
-                          t.name, fmt::join(t.shape, ", "), begin, data.size());
+    header +=
+        fmt::format(R"({}"{}": {{"dtype": "F32", "shape": [{}], "data_offsets": [{}, {}]}})",
+                    begin == 0 ? "" : ", ", t.name, fmt::join(t.shape, ", "), begin, data.size());
   }
   SparseCheckpoint made{std::make_unique<io::TempDir>(), nullptr};
   made.folder->Write("config.json", config);
@@ -66,10 +68,12 @@ inline SparseCheckpoint OpenValues(const std::string& config, const std::vector<
   return made;
 }
 
-inline SparseCheckpoint OpenValuesGguf(io::GgufWriter writer, const std::vector<ValueTensor>& tensors) {
+inline SparseCheckpoint OpenValuesGguf(io::GgufWriter writer,
+                                       const std::vector<ValueTensor>& tensors) {
   io::ByteWriter data;
   for (const ValueTensor& t : tensors) {
-    writer.Describe(t.name, {t.shape.rbegin(), t.shape.rend()}, io::GgufTypeOf(t.dtype), data.bytes().size());
+    writer.Describe(t.name, {t.shape.rbegin(), t.shape.rend()}, io::GgufTypeOf(t.dtype),
+                    data.bytes().size());
     data.Raw(BytesOfValues(t)).Pad(32);
   }
   writer.Data(data.bytes());
@@ -88,9 +92,12 @@ inline void AddMlp(const std::string& prefix, int64_t hidden, int64_t width, Par
   (*params)[prefix + "down_proj.weight"] = {hidden, width};
 }
 
-inline void AddLayer(const io::ModelConfig& c, const std::string& prefix, io::LayerKind kind, bool moe, ParamShapes* params) {
+inline void AddLayer(const io::ModelConfig& c, const std::string& prefix, io::LayerKind kind,
+                     bool moe, ParamShapes* params) {
   const int64_t h = c.hidden_size;
-  const auto add = [&](const char* name, std::vector<int64_t> shape) { (*params)[prefix + name] = std::move(shape); };
+  const auto add = [&](const char* name, std::vector<int64_t> shape) {
+    (*params)[prefix + name] = std::move(shape);
+  };
   add("input_layernorm.weight", {h});
   add("post_attention_layernorm.weight", {h});
   if (kind == io::LayerKind::kFullAttention) {
@@ -103,7 +110,8 @@ inline void AddLayer(const io::ModelConfig& c, const std::string& prefix, io::La
     add("self_attn.q_norm.weight", {c.head_dim});
     add("self_attn.k_norm.weight", {c.head_dim});
   } else {
-    const int64_t keys = c.linear.key_width(), values = c.linear.value_width(), taps = c.linear.conv_kernel;
+    const int64_t keys = c.linear.key_width(), values = c.linear.value_width(),
+                  taps = c.linear.conv_kernel;
     add("linear_attn.in_proj_q.weight", {keys, h});
     add("linear_attn.in_proj_k.weight", {keys, h});
     add("linear_attn.in_proj_v.weight", {values, h});
@@ -133,10 +141,13 @@ inline ParamShapes ParamsOfConfig(const io::ModelConfig& c, bool draft) {
   const int64_t h = c.hidden_size;
   ParamShapes params{{"model.embed_tokens.weight", {c.vocab_size, h}}, {"model.norm.weight", {h}}};
   if (!c.tie_word_embeddings) params["lm_head.weight"] = {c.vocab_size, h};
-  for (int64_t i = 0; i < c.layers; ++i) AddLayer(c, fmt::format("model.layers.{}.", i), c.KindOf(i), c.IsMoe(i), &params);
+  for (int64_t i = 0; i < c.layers; ++i)
+    AddLayer(c, fmt::format("model.layers.{}.", i), c.KindOf(i), c.IsMoe(i), &params);
   if (!draft) return params;
   params["mtp.fc.weight"] = {h, 2 * h};
-  for (const char* name : {"mtp.norm.weight", "mtp.pre_fc_norm_embedding.weight", "mtp.pre_fc_norm_hidden.weight"}) params[name] = {h};
+  for (const char* name :
+       {"mtp.norm.weight", "mtp.pre_fc_norm_embedding.weight", "mtp.pre_fc_norm_hidden.weight"})
+    params[name] = {h};
   AddLayer(c, "mtp.layers.0.", io::LayerKind::kFullAttention, c.experts > 0, &params);
   return params;
 }

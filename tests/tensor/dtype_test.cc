@@ -7,8 +7,9 @@
 namespace weft {
 namespace {
 
-constexpr DType kAll[] = {DType::kF32,  DType::kBF16, DType::kF16,  DType::kI32,  DType::kI64,  DType::kI8,
-                          DType::kU8,   DType::kBool, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
+constexpr DType kAll[] = {DType::kF32,  DType::kBF16, DType::kF16,  DType::kI32,
+                          DType::kI64,  DType::kI8,   DType::kU8,   DType::kBool,
+                          DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1,
                           DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
 
 TEST(DType, EveryTypeHasANameOfItsOwn) {
@@ -30,7 +31,9 @@ TEST(DType, PlainTypesAreOneElementABlock) {
 
 // Bits of the integers, plus what the block's scales take: the layouts of docs/numerics.md 8.
 TEST(DType, BlocksHoldTheirBitsAndTheirScales) {
-  const auto bytes = [](int bits, int elements, int scale_bytes) { return bits * elements / 8 + scale_bytes; };
+  const auto bytes = [](int bits, int elements, int scale_bytes) {
+    return bits * elements / 8 + scale_bytes;
+  };
   EXPECT_EQ(FactsOf(DType::kQ4_0).block_bytes, bytes(4, 32, 2));
   EXPECT_EQ(FactsOf(DType::kQ4_1).block_bytes, bytes(4, 32, 4));
   EXPECT_EQ(FactsOf(DType::kQ5_0).block_bytes, bytes(5, 32, 2));
@@ -42,7 +45,8 @@ TEST(DType, BlocksHoldTheirBitsAndTheirScales) {
 }
 
 TEST(DType, ScalesDivideTheirBlock) {
-  for (DType dtype : kAll) EXPECT_EQ(FactsOf(dtype).block_elements % FactsOf(dtype).scale_elements, 0) << NameOf(dtype);
+  for (DType dtype : kAll)
+    EXPECT_EQ(FactsOf(dtype).block_elements % FactsOf(dtype).scale_elements, 0) << NameOf(dtype);
   EXPECT_EQ(BytesOf(DType::kQ4_1, 576), 576 / 32 * 20);
 }
 

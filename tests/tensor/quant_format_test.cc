@@ -53,16 +53,11 @@ double ValueByTable(DType dtype, const uint8_t* b, int e) {
   const auto bit = [](const uint8_t* p, int i) { return (p[i / 8] >> (i % 8)) & 1; };
   const auto nibble = [](const uint8_t* p, int i) { return (p[i % 16] >> (i < 16 ? 0 : 4)) & 15; };
   switch (dtype) {
-    case DType::kQ4_0:
-      return (nibble(b + 2, e) - 8) * half(b);
-    case DType::kQ4_1:
-      return nibble(b + 4, e) * half(b) + half(b + 2);
-    case DType::kQ5_0:
-      return (nibble(b + 6, e) + 16 * bit(b + 2, e) - 16) * half(b);
-    case DType::kQ5_1:
-      return (nibble(b + 8, e) + 16 * bit(b + 4, e)) * half(b) + half(b + 2);
-    case DType::kQ8_0:
-      return static_cast<int8_t>(b[2 + e]) * half(b);
+    case DType::kQ4_0: return (nibble(b + 2, e) - 8) * half(b);
+    case DType::kQ4_1: return nibble(b + 4, e) * half(b) + half(b + 2);
+    case DType::kQ5_0: return (nibble(b + 6, e) + 16 * bit(b + 2, e) - 16) * half(b);
+    case DType::kQ5_1: return (nibble(b + 8, e) + 16 * bit(b + 4, e)) * half(b) + half(b + 2);
+    case DType::kQ8_0: return static_cast<int8_t>(b[2 + e]) * half(b);
     case DType::kQ4_K:
     case DType::kQ5_K: {
       const int s = e / 32, l = e % 32;
@@ -81,8 +76,7 @@ double ValueByTable(DType dtype, const uint8_t* b, int e) {
       const int scale = static_cast<int8_t>(b[192 + 8 * h + l / 16 + 2 * k]);
       return half(b + 208) * scale * (low + 16 * high - 32);
     }
-    default:
-      return NAN;
+    default: return NAN;
   }
 }
 
@@ -157,10 +151,8 @@ double StepsAllowed(DType dtype) {
   switch (dtype) {
     // The side opposite to the extreme value is cut off by up to one step.
     case DType::kQ4_0:
-    case DType::kQ5_0:
-      return 1.0;
-    default:
-      return 0.5;
+    case DType::kQ5_0: return 1.0;
+    default: return 0.5;
   }
 }
 

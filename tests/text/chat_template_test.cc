@@ -23,7 +23,8 @@ std::tm OracleNow() {
   return now;
 }
 
-Result<std::string> RenderOnce(std::string_view source, const Json& context = Json(Json::Object{})) {
+Result<std::string> RenderOnce(std::string_view source,
+                               const Json& context = Json(Json::Object{})) {
   WEFT_ASSIGN_OR_RETURN(const ChatTemplate made, ChatTemplate::Parse(source));
   return made.Render(context, {.now = OracleNow()});
 }
@@ -40,13 +41,16 @@ TEST(ChatTemplate, PrintsWhatTheOraclePrintsAndRefusesWhatItRefuses) {
       const auto text = RenderOnce(source, context);
       if (const Json* output = one.Find("output")) {
         ++printed;
-        EXPECT_TRUE(text.ok())
-            << entry.Find("name")->as_string() << ": " << text.status().message() << "\n" << source;
+        EXPECT_TRUE(text.ok()) << entry.Find("name")->as_string() << ": " << text.status().message()
+                               << "\n"
+                               << source;
         if (!text.ok()) continue;
         EXPECT_EQ(*text, output->as_string()) << entry.Find("name")->as_string() << "\n" << source;
       } else {
         ++refused;
-        EXPECT_FALSE(text.ok()) << entry.Find("name")->as_string() << "\n" << source << "\n" << *text;
+        EXPECT_FALSE(text.ok()) << entry.Find("name")->as_string() << "\n"
+                                << source << "\n"
+                                << *text;
       }
     }
   }
@@ -55,19 +59,22 @@ TEST(ChatTemplate, PrintsWhatTheOraclePrintsAndRefusesWhatItRefuses) {
 }
 
 TEST(ChatTemplate, TellsWhatTheTemplateSaysWhenItRefuses) {
-  const auto text = RenderOnce("a\n{% if true %}\n{{ raise_exception('Only users may speak') }}{% endif %}");
+  const auto text =
+      RenderOnce("a\n{% if true %}\n{{ raise_exception('Only users may speak') }}{% endif %}");
   ASSERT_FALSE(text.ok());
   EXPECT_EQ(text.status().code(), StatusCode::kInvalid);
-  EXPECT_EQ(text.status().message(), "template line 3: the chat template refuses: Only users may speak");
+  EXPECT_EQ(text.status().message(),
+            "template line 3: the chat template refuses: Only users may speak");
 }
 
 TEST(ChatTemplate, NamesTheLineOfAMistake) {
   const auto made = ChatTemplate::Parse("x\n\n{{ 1 + }}");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.status().message(), "template line 3: expected an expression");
-  for (const char* unsupported : {"{% include 'x' %}", "{% import 'x' as y %}", "{% extends 'x' %}",
-                                  "{% block a %}{% endblock %}", "{{ x|nofilter }}", "{{ x is notest }}",
-                                  "{% for a in b recursive %}{% endfor %}", "{{ f(*a) }}"}) {
+  for (const char* unsupported :
+       {"{% include 'x' %}", "{% import 'x' as y %}", "{% extends 'x' %}",
+        "{% block a %}{% endblock %}", "{{ x|nofilter }}", "{{ x is notest }}",
+        "{% for a in b recursive %}{% endfor %}", "{{ f(*a) }}"}) {
     const auto refused = ChatTemplate::Parse(unsupported);
     ASSERT_FALSE(refused.ok()) << unsupported;
     EXPECT_EQ(refused.status().code(), StatusCode::kUnsupported) << refused.status().message();
@@ -89,7 +96,8 @@ TEST(ChatTemplate, HasNoClockOfItsOwn) {
 
 TEST(ChatTemplate, RendersTheSameOnManyThreadsAndAfterAnError) {
   const auto made = ChatTemplate::Parse(
-      "{% set l = [] %}{% set _ = l.append(x) %}{{ l }}{% if x == 2 %}{{ raise_exception('2') }}{% endif %}");
+      "{% set l = [] %}{% set _ = l.append(x) %}{{ l }}{% if x == 2 %}{{ raise_exception('2') }}{% "
+      "endif %}");
   ASSERT_TRUE(made.ok());
   for (int64_t x = 0; x < 5; ++x) {
     const auto text = made->Render(Json(Json::Object{{"x", x}}));
@@ -125,12 +133,14 @@ TEST(ChatTemplate, AnswersOrRefusesBombsInATenthOfASecond) {
       "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
       "{% macro f() %}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{% endmacro %}{{ f() }}",
       "{% macro f(n) %}{{ f(n + 1) }}{{ f(n + 1) }}{% endmacro %}{{ f(0) }}",
-      "{% macro f(n) %}{% if n < 60 %}{{ f(n + 1) }}{{ f(n + 1) }}{% endif %}{% endmacro %}{{ f(0) }}",
+      "{% macro f(n) %}{% if n < 60 %}{{ f(n + 1) }}{{ f(n + 1) }}{% endif %}{% endmacro %}{{ f(0) "
+      "}}",
       "{% for i in range(10 ** 9) %}x{% endfor %}",
       "{{ range(1000000000) }}",
       "{{ range(-9223372036854775807, 9223372036854775807) }}",
       "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
-      "{% for a in range(99) %}{% for b in range(99) %}{% for c in range(99) %}{% for d in range(99) %}{{ d }}{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
+      "{% for a in range(99) %}{% for b in range(99) %}{% for c in range(99) %}{% for d in "
+      "range(99) %}{{ d }}{% endfor %}{% endfor %}{% endfor %}{% endfor %}",
       "{{ " + std::string(20000, '(') + "1" + std::string(20000, ')') + " }}",
       "{{ " + std::string(20000, '[') + std::string(20000, ']') + " }}",
       "{{ " + Repeat("{'a':", 20000) + "1" + std::string(20000, '}') + " }}",
@@ -143,14 +153,19 @@ TEST(ChatTemplate, AnswersOrRefusesBombsInATenthOfASecond) {
       Repeat("{% if 1 %}", 20000) + Repeat("{% endif %}", 20000),
       "{% if 0 %}" + Repeat("{% elif 0 %}", 50000) + "{% endif %}",
       Repeat("{% for i in range(2) %}", 60) + "x" + Repeat("{% endfor %}", 60),
-      "{% set ns = namespace(s='a') %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
-      "{% set ns = namespace(s='a') %}{% for i in range(99999) %}{% set ns.s = ns.s ~ '" + kilo + "' %}{% endfor %}",
-      "{% set ns = namespace(l=[1]) %}{% for i in range(100) %}{% set ns.l = ns.l + ns.l %}{% endfor %}",
+      "{% set ns = namespace(s='a') %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% "
+      "endfor %}",
+      "{% set ns = namespace(s='a') %}{% for i in range(99999) %}{% set ns.s = ns.s ~ '" + kilo +
+          "' %}{% endfor %}",
+      "{% set ns = namespace(l=[1]) %}{% for i in range(100) %}{% set ns.l = ns.l + ns.l %}{% "
+      "endfor %}",
       "{{ 'a' * 10000000000 }}",
       "{{ [1] * 10000000000 }}",
       "{{ 'a' * 9223372036854775807 }}",
       big + "{% for i in range(99999) %}{{ s }}{% endfor %}",
-      big + "{{ (s ~ 'b') in s }}{% for i in range(999) %}{% set x = ('a' * 400 ~ 'b') in s %}{% endfor %}",
+      big +
+          "{{ (s ~ 'b') in s }}{% for i in range(999) %}{% set x = ('a' * 400 ~ 'b') in s %}{% "
+          "endfor %}",
       big + "{{ s.replace('a', s) }}",
       big + "{{ s|replace('', s) }}",
       big + "{% for i in range(9999) %}{% set x = s.split('a') %}{% endfor %}",
@@ -163,17 +178,21 @@ TEST(ChatTemplate, AnswersOrRefusesBombsInATenthOfASecond) {
       "{% set l = [] %}{% set _ = l.append(l) %}{{ l|tojson }}",
       "{% set l = [] %}{% set m = [l] %}{% set _ = l.append(m) %}{{ l == m }}",
       "{% set d = {} %}{% set _ = d.update({'d': d}) %}{{ d|tojson(indent=60) }}",
-      "{% set l = [1] %}{% for i in l %}{% set _ = l.append(i) %}{% set _ = l.extend(l) %}{% endfor %}{{ l|length }}",
+      "{% set l = [1] %}{% for i in l %}{% set _ = l.append(i) %}{% set _ = l.extend(l) %}{% "
+      "endfor %}{{ l|length }}",
       "{% set l = [0] %}{% for i in range(99999) %}{% set _ = l.extend(l) %}{% endfor %}",
       "{% set l = range(90000)|list %}{% for i in range(99999) %}{% set x = i in l %}{% endfor %}",
       "{% set l = range(90000)|list %}{{ l|unique|list|length }}",
       "{% set l = range(90000)|list %}{% for i in l %}{% set x = l|sort|sum %}{% endfor %}",
-      "{% set l = range(90000)|list %}{% for i in l %}{% set _ = l.insert(0, 1) %}{% set _ = l.pop(0) %}{% endfor %}",
+      "{% set l = range(90000)|list %}{% for i in l %}{% set _ = l.insert(0, 1) %}{% set _ = "
+      "l.pop(0) %}{% endfor %}",
       "{{ 2 ** 10000000000 }}{{ (-3) ** 9223372036854775807 }}{{ -9223372036854775807 - 1 }}",
       "{{ (0 - 9223372036854775807 - 1) // -1 }}{{ (0 - 9223372036854775807 - 1) % -1 }}",
-      "{{ strftime_now('" + std::string(250, 'c') + "') }}{{ strftime_now('" + Repeat("%c", 120) + "') }}",
+      "{{ strftime_now('" + std::string(250, 'c') + "') }}{{ strftime_now('" + Repeat("%c", 120) +
+          "') }}",
       "{{ ('" + kilo + "' * 1000)|indent(1000) }}{{ ('a\n' * 100000)|indent(1000) }}",
-      "{% filter upper %}" + Repeat("{% for i in range(99) %}", 8) + kilo + Repeat("{% endfor %}", 8) + "{% endfilter %}",
+      "{% filter upper %}" + Repeat("{% for i in range(99) %}", 8) + kilo +
+          Repeat("{% endfor %}", 8) + "{% endfilter %}",
       [] {
         std::string text = "{% for i in range(1) %}";
         for (int i = 0; i < 40000; ++i) text += "{% set v" + std::to_string(i) + " = 1 %}";
@@ -227,15 +246,18 @@ TEST(ChatTemplate, KeepsToTheLimitsItIsGiven) {
 
 // Files that try to reach what is behind the language: there is nothing.
 TEST(ChatTemplate, GivesEscapesAnErrorOrNothing) {
-  for (const char* object : {"''", "[]", "{}", "1", "range", "namespace", "x", "messages", "raise_exception",
-                             "dict", "loop", "true", "none", "('')", "x.append", "''.join"}) {
-    for (const char* path : {".__class__", ".__class__.__mro__", ".__class__.__base__.__subclasses__()",
-                             ".__init__.__globals__", ".__globals__['os']", "['__class__']",
-                             "['__class__']['__mro__'][1]", ".__getattribute__('x')", ".__doc__",
-                             "|map(attribute='__class__')|list", ".__init__.__builtins__", ".mro()",
-                             ".func_globals.os.system('x')"}) {
-      const auto text = RenderOnce("{{ " + std::string(object) + path + " }}",
-                                   Json(Json::Object{{"x", Json::Array{}}, {"messages", Json::Array{}}}));
+  for (const char* object :
+       {"''", "[]", "{}", "1", "range", "namespace", "x", "messages", "raise_exception", "dict",
+        "loop", "true", "none", "('')", "x.append", "''.join"}) {
+    for (const char* path :
+         {".__class__", ".__class__.__mro__", ".__class__.__base__.__subclasses__()",
+          ".__init__.__globals__", ".__globals__['os']", "['__class__']",
+          "['__class__']['__mro__'][1]", ".__getattribute__('x')", ".__doc__",
+          "|map(attribute='__class__')|list", ".__init__.__builtins__", ".mro()",
+          ".func_globals.os.system('x')"}) {
+      const auto text =
+          RenderOnce("{{ " + std::string(object) + path + " }}",
+                     Json(Json::Object{{"x", Json::Array{}}, {"messages", Json::Array{}}}));
       if (text.ok()) {
         EXPECT_TRUE(*text == "" || *text == "[]") << object << path << *text;
       }

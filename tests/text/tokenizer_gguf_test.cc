@@ -19,8 +19,9 @@ GgufTokenizerFields FieldsOf(const std::string& family, const std::string& pre) 
 
 TEST(TokenizerGguf, GivesTheIdsOfTheSameVocabularyInJson) {
   const std::pair<const char*, const char*> families[] = {
-      {"gpt2", "gpt-2"}, {"smollm", "smollm"}, {"llama3", "llama-bpe"}, {"qwen2", "qwen2"},
-      {"qwen35", "qwen35"}, {"deepseek", "deepseek-v3"}, {"gpt4o", "minimax-m2"}};
+      {"gpt2", "gpt-2"},      {"smollm", "smollm"}, {"llama3", "llama-bpe"},
+      {"qwen2", "qwen2"},     {"qwen35", "qwen35"}, {"deepseek", "deepseek-v3"},
+      {"gpt4o", "minimax-m2"}};
   const Json corpus = ReadTestJson("corpus.json");
   for (const auto& [family, pre] : families) {
     auto spec = SpecFromGguf(FieldsOf(family, pre));
@@ -63,7 +64,8 @@ TEST(TokenizerGguf, RefusesWhatItWouldHaveToGuessOrWhatContradictsItself) {
   refuses([](F& f) { f.merges[0] = "a nowhere"; }, StatusCode::kInvalid, "does not exist");
   refuses([](F& f) { f.tokens[50].assign(70000, 'x'); }, StatusCode::kInvalid, "70000 bytes");
   refuses([](F& f) { f.tokens[50] = "\xff"; }, StatusCode::kInvalid, "UTF-8");
-  refuses([](F& f) { f.tokens[0].assign(2000, 'x'); }, StatusCode::kInvalid, "added token 0 has 2000");
+  refuses([](F& f) { f.tokens[0].assign(2000, 'x'); }, StatusCode::kInvalid,
+          "added token 0 has 2000");
 }
 
 TEST(TokenizerGguf, PutsTheBosInFrontWhenTold) {

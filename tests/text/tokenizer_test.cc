@@ -136,7 +136,8 @@ double SecondsToEncode(const Tokenizer& tokenizer, const std::string& text) {
 }
 
 // Twice the text takes at most 2.3 times the time: the mean over three doublings, the best of a few
-// tries, since a neighbour on the machine can take the cache away.  Quadratic would be 4 every time.
+// tries, since a neighbour on the machine can take the cache away.  Quadratic would be 4 every
+// time.
 TEST_P(TokenizerFamily, TakesTimeInProportionToTheText) {
   for (const char* unit : {"a", " ", "\n", "1", "!", "e\xcc\x81", "\xcc\x81\xcc\xa3", "'s", "<|im_",
                            " \n", "The quick brown fox jumps. "}) {

@@ -38,8 +38,10 @@ TEST(Unicode, NormalFormOfEachCharacterIsTheLibrarys) {
     std::string text = "a";
     AppendUtf8(text, code);
     text += "\xcc\x81\xcc\xa3";  // two marks out of order
-    utf8proc_uint8_t* expected = utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str()));
-    ASSERT_EQ(ToNfc(text), reinterpret_cast<const char*>(expected)) << std::hex << static_cast<uint32_t>(code);
+    utf8proc_uint8_t* expected =
+        utf8proc_NFC(reinterpret_cast<const utf8proc_uint8_t*>(text.c_str()));
+    ASSERT_EQ(ToNfc(text), reinterpret_cast<const char*>(expected))
+        << std::hex << static_cast<uint32_t>(code);
     std::free(expected);
   }
 }

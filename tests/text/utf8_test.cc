@@ -9,9 +9,13 @@ namespace {
 
 TEST(Utf8, ReplacesEachMaximalSubpartOnce) {
   const std::pair<std::string, std::string> cases[] = {
-      {"a\xff" "b", "a\ufffdb"},
+      {"a\xff"
+       "b",
+       "a\ufffdb"},
       {"\xf0\x9f\x98", "\ufffd"},
-      {"\xf0\x9f\x98" "x", "\ufffdx"},
+      {"\xf0\x9f\x98"
+       "x",
+       "\ufffdx"},
       {"\xe2\x82\xe2\x82\xac", "\ufffd€"},
       {"\xed\xa0\x80", "\ufffd\ufffd\ufffd"},
       {"\xc0\xaf", "\ufffd\ufffd"},
@@ -39,7 +43,8 @@ TEST(Utf8, EachCodePointIsReadAsItIsWritten) {
 
 TEST(Utf8, HowBytesAreCutDoesNotMatter) {
   std::mt19937 random(1);
-  constexpr std::string_view kBytes = "ab\x80\xbf\xc2\xc3\xe0\xa0\xe2\x82\xac\xed\xf0\x9f\x98\x80\xf4\x8f\xff";
+  constexpr std::string_view kBytes =
+      "ab\x80\xbf\xc2\xc3\xe0\xa0\xe2\x82\xac\xed\xf0\x9f\x98\x80\xf4\x8f\xff";
   for (int round = 0; round < 20000; ++round) {
     std::string bytes(random() % 12, ' ');
     for (char& c : bytes) c = kBytes[random() % kBytes.size()];

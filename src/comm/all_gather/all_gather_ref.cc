@@ -12,8 +12,8 @@ void AllGatherRef(std::span<const View> shards, int dim, std::span<const View> w
       for (int64_t row = 0; row < shard.rows; ++row) {
         for (int64_t col = 0; col < shard.cols; ++col) {
           for (int64_t b = 0; b < size; ++b) {
-            static_cast<std::byte*>(whole.data)[((row0 + row) * whole.stride + col0 + col) * size +
-                                                b] =
+            static_cast<std::byte*>(
+                whole.data)[((row0 + row) * whole.stride + col0 + col) * size + b] =
                 static_cast<std::byte*>(shard.data)[(row * shard.stride + col) * size + b];
           }
         }

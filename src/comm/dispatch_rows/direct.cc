@@ -1,6 +1,7 @@
-// Dispatch of token rows: every member copies the rows that its experts work on from where they lie, once each, to all
-// of their routes. An all-to-all whose counts nobody sends: all members know all routes. Nothing is packed.
-// Unit: up to kMoveBlock bytes of one plane of one token's row. A unit without a route is a look at top_k places.
+// Dispatch of token rows: every member copies the rows that its experts work on from where they
+// lie, once each, to all of their routes. An all-to-all whose counts nobody sends: all members know
+// all routes. Nothing is packed. Unit: up to kMoveBlock bytes of one plane of one token's row. A
+// unit without a route is a look at top_k places.
 #include <algorithm>
 #include <cstring>
 
@@ -32,7 +33,8 @@ int64_t Units(const DispatchRowsArgs& a, int) { return a.count == 0 ? 0 : a.toke
 // One of the token's experts is this member's.
 bool Wants(const DispatchRowsArgs& a, int64_t token) {
   const int32_t* ids = a.ids + token * a.top_k;
-  return std::any_of(ids, ids + a.top_k, [&](int32_t id) { return id >= a.first && id < a.first + a.count; });
+  return std::any_of(ids, ids + a.top_k,
+                     [&](int32_t id) { return id >= a.first && id < a.first + a.count; });
 }
 
 // Calls visit(held, first, last) for every run of wanted tokens that another member holds.
@@ -57,7 +59,8 @@ int64_t Bytes(const DispatchRowsArgs& a) {
   if (a.ids != nullptr) {
     ForRuns(a, [&](const HeldRows&, int64_t first, int64_t last) { rows += last - first; });
   } else {
-    for (int h = 0; h < a.held_count && a.count > 0; ++h) rows += a.held[h].from == a.rank ? 0 : a.held[h].end - a.held[h].begin;
+    for (int h = 0; h < a.held_count && a.count > 0; ++h)
+      rows += a.held[h].from == a.rank ? 0 : a.held[h].end - a.held[h].begin;
   }
   return rows * RowBytes(a);
 }
@@ -67,7 +70,11 @@ void Reads(const DispatchRowsArgs& a, int, ReadVisit visit) {
     for (int p = 0; p < a.planes; ++p) {
       if (a.bytes[p] == 0) continue;
       const RowPlane& plane = held.planes[p];
-      visit({.from = held.from, .rows = last - first, .bytes = a.bytes[p], .data = plane.data + (first - held.begin) * plane.stride, .stride = plane.stride});
+      visit({.from = held.from,
+             .rows = last - first,
+             .bytes = a.bytes[p],
+             .data = plane.data + (first - held.begin) * plane.stride,
+             .stride = plane.stride});
     }
   });
 }
@@ -84,7 +91,8 @@ int64_t Run(const DispatchRowsArgs& a, int, Slice units) {
       continue;
     }
     if (held == nullptr || token < held->begin || token >= held->end) {
-      held = std::find_if(a.held, a.held + a.held_count, [&](const HeldRows& h) { return token >= h.begin && token < h.end; });
+      held = std::find_if(a.held, a.held + a.held_count,
+                          [&](const HeldRows& h) { return token >= h.begin && token < h.end; });
       WEFT_CHECK(held != a.held + a.held_count, "nobody holds row {}", token);
     }
     int64_t block = unit % row_units;
@@ -94,7 +102,9 @@ int64_t Run(const DispatchRowsArgs& a, int, Slice units) {
       for (; block < blocks && unit < next; ++block, ++unit) {
         const int64_t begin = block * kMoveBlock, size = std::min(kMoveBlock, a.bytes[p] - begin);
         for (int i = 0; i < a.top_k; ++i) {
-          if (place[i] >= 0) std::memcpy(a.to[p] + place[i] * a.to_stride[p] + begin, row + begin, static_cast<size_t>(size));
+          if (place[i] >= 0)
+            std::memcpy(a.to[p] + place[i] * a.to_stride[p] + begin, row + begin,
+                        static_cast<size_t>(size));
         }
         if (held->from != a.rank) taken += size;
       }

@@ -32,7 +32,8 @@ struct KvCacheConfig {
   int32_t page_tokens = 0;
   bool prefix_caching = true;
   uint64_t key = 0;
-  // Of models with recurrent layers: slots that keep the states of prefixes. Without any there are no hits.
+  // Of models with recurrent layers: slots that keep the states of prefixes. Without any there are
+  // no hits.
   bool recurrent = false;
   int32_t first_checkpoint = 0;
   int32_t checkpoints = 0;
@@ -58,7 +59,7 @@ class KvCache {
     int32_t blocks = 0;
     int32_t free_blocks = 0;  // of these, the ones that leave the free queue when taken
     int32_t state = 0;        // slot of the recurrent state behind them, if the model has any
-    int32_t known = 0;        // blocks that match, of which `blocks` are those with a state behind them
+    int32_t known = 0;  // blocks that match, of which `blocks` are those with a state behind them
   };
   // REQUIRES: `table` holds no block. The hit stays valid until anything else changes the cache.
   Match Find(std::span<const int32_t> tokens, int32_t limit, const std::string& salt,
@@ -71,8 +72,8 @@ class KvCache {
   // The first `computed` of `tokens` are in the table's blocks: full ones become findable.
   void Publish(std::span<const int32_t> tokens, int32_t computed, const std::string& salt,
                BlockTable* table);
-  // A slot for the recurrent state behind the first `tokens`, which are published; 0 if there is one
-  // already, or no room. REQUIRES: they end with a block.
+  // A slot for the recurrent state behind the first `tokens`, which are published; 0 if there is
+  // one already, or no room. REQUIRES: they end with a block.
   int32_t Checkpoint(int32_t tokens, const BlockTable& table);
   const StateCache& states() const { return states_; }
   // Gives everything back, the end of the sequence first, so that it is evicted first.

@@ -5,7 +5,10 @@
 namespace weft::engine {
 
 StateCache::StateCache(int32_t pages, int32_t first, int32_t count)
-    : first_(first), slot_of_(static_cast<size_t>(pages), 0), block_of_(static_cast<size_t>(count), 0), used_at_(static_cast<size_t>(count), 0) {}
+    : first_(first),
+      slot_of_(static_cast<size_t>(pages), 0),
+      block_of_(static_cast<size_t>(count), 0),
+      used_at_(static_cast<size_t>(count), 0) {}
 
 int32_t StateCache::Use(int32_t block) {
   const int32_t slot = slot_of_[block];

@@ -1,11 +1,11 @@
 // Which slots keep recurrent states of prefixes, beside the KV blocks of the same prefixes.
 //
-// A checkpoint is the state behind the last token of one full KV block, and it is known by that block: a
-// findable block stands for one prefix exactly (prefix_cache.h), so a checkpoint does too. When the block's
-// content goes, the checkpoint goes. Slots are taken from the least recently used one.
-// Thread: engine only. Nothing allocates after construction. The copies themselves are the executor's
-// (plan::StateCopy), in the order in which they were asked for; a slot that was read by one copy may
-// therefore be written by a later one of the same step.
+// A checkpoint is the state behind the last token of one full KV block, and it is known by that
+// block: a findable block stands for one prefix exactly (prefix_cache.h), so a checkpoint does too.
+// When the block's content goes, the checkpoint goes. Slots are taken from the least recently used
+// one. Thread: engine only. Nothing allocates after construction. The copies themselves are the
+// executor's (plan::StateCopy), in the order in which they were asked for; a slot that was read by
+// one copy may therefore be written by a later one of the same step.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ class StateCache {
 
  private:
   const int32_t first_;
-  std::vector<int32_t> slot_of_;    // [pages] 0: none
-  std::vector<int32_t> block_of_;   // [slots] 0: free
-  std::vector<uint64_t> used_at_;   // [slots]
+  std::vector<int32_t> slot_of_;   // [pages] 0: none
+  std::vector<int32_t> block_of_;  // [slots] 0: free
+  std::vector<uint64_t> used_at_;  // [slots]
   uint64_t now_ = 0;
   int32_t used_ = 0;
 };

@@ -78,7 +78,8 @@ int32_t Scheduler::NextCheckpoint(const Sequence& s, int32_t computed) const {
   const int32_t last = (s.prompt_tokens - 1) / page * page;
   if (last > computed) next = last;
   if (s.junction > computed) next = std::min(next, s.junction);
-  if (interval > 0 && computed / interval * interval + interval < last) next = std::min(next, computed / interval * interval + interval);
+  if (interval > 0 && computed / interval * interval + interval < last)
+    next = std::min(next, computed / interval * interval + interval);
   return next;
 }
 

@@ -28,7 +28,8 @@ struct SchedulerConfig {
   int32_t rows_max = 0;  // head rows of a step, >= max_num_seqs
   bool chunked_prefill = true;
   int32_t long_prefill_token_threshold = 0;
-  int32_t state_checkpoint_interval = 0;  // tokens; 0: checkpoints at ends of prompts and junctions only
+  int32_t state_checkpoint_interval =
+      0;  // tokens; 0: checkpoints at ends of prompts and junctions only
   const Policy* policy = nullptr;
 };
 
@@ -48,8 +49,9 @@ class Scheduler {
   // configuration. Ask after Plan() gave nothing.
   Sequence* Stuck() const;
 
-  // Whether the recurrent state behind a sequence's first `computed` tokens is to be kept: at the last block
-  // boundary of its prompt, where its prompt left one that others have, and every interval.
+  // Whether the recurrent state behind a sequence's first `computed` tokens is to be kept: at the
+  // last block boundary of its prompt, where its prompt left one that others have, and every
+  // interval.
   bool KeepsStateAt(const Sequence& sequence, int32_t computed) const;
   // States of prefixes that Plan() found, to be copied before the step.
   std::span<const plan::StateCopy> restores() const { return restores_; }
@@ -94,7 +96,7 @@ class Scheduler {
   std::vector<Sequence*> step_;
   std::vector<Sequence*> order_;  // of the pass over running_
   std::vector<plan::StateCopy> restores_;
-  bool preempted_ = false;        // in this step
+  bool preempted_ = false;  // in this step
   uint64_t preemptions_ = 0;
   uint64_t prefix_queries_ = 0;
   uint64_t prefix_hits_ = 0;

@@ -2,7 +2,8 @@
 
 namespace weft::engine {
 
-DraftInputsBuilder::DraftInputsBuilder(int32_t tokens_max, int32_t sequences_max, SlotMap* slots) : slots_(slots) {
+DraftInputsBuilder::DraftInputsBuilder(int32_t tokens_max, int32_t sequences_max, SlotMap* slots)
+    : slots_(slots) {
   for (auto* list : {&rows_, &ids_, &positions_}) list->reserve(tokens_max);
   slot_ids_.reserve(tokens_max);
   head_rows_.reserve(sequences_max);

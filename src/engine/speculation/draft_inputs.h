@@ -1,6 +1,6 @@
-// The arrays of draft steps behind a step: a first one over its settled rows, then one row for each sequence that
-// wants more drafts. Thread: engine only. Nothing allocates after construction; the spans that are returned stay
-// valid until the next call.
+// The arrays of draft steps behind a step: a first one over its settled rows, then one row for each
+// sequence that wants more drafts. Thread: engine only. Nothing allocates after construction; the
+// spans that are returned stay valid until the next call.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 
 namespace weft::engine {
 
-void ProposeByLookup(std::span<const int32_t> tokens, int32_t lookup_min, int32_t lookup_max, int32_t count,
-                     std::vector<int32_t>* drafts) {
+void ProposeByLookup(std::span<const int32_t> tokens, int32_t lookup_min, int32_t lookup_max,
+                     int32_t count, std::vector<int32_t>* drafts) {
   const auto length = static_cast<int32_t>(tokens.size());
   int32_t best = 0, best_end = 0;  // tokens in common, and where those that follow begin
   for (int32_t end = length - 1; end > 0 && best < lookup_max; --end) {

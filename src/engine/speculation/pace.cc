@@ -12,13 +12,15 @@ constexpr size_t kClasses = 13;        // sequences, in powers of two
 
 }  // namespace
 
-Pace::Pace(const SpeculationConfig& config) : most_(config.tokens), automatic_(config.automatic), costs_(kClasses) {
+Pace::Pace(const SpeculationConfig& config)
+    : most_(config.tokens), automatic_(config.automatic), costs_(kClasses) {
   offered_.fill(1);
   accepted_.fill(1);
 }
 
 size_t Pace::ClassOf(int32_t sequences) {
-  return std::min<size_t>(std::bit_width(static_cast<uint32_t>(std::max(sequences, 1)) - 1), kClasses - 1);
+  return std::min<size_t>(std::bit_width(static_cast<uint32_t>(std::max(sequences, 1)) - 1),
+                          kClasses - 1);
 }
 
 void Pace::Mean::Add(double value) {

@@ -1,11 +1,12 @@
-// How an engine guesses tokens that a step then verifies: the deployment's choice (vLLM's --speculative-config).
+// How an engine guesses tokens that a step then verifies: the deployment's choice (vLLM's
+// --speculative-config).
 //
-// A step computes a sequence's last token and its drafts, and samples behind each of these rows as it would have
-// without drafts: same logits, same parameters, same random numbers by position. A draft is accepted if it is
-// what was sampled; the first one that is not is replaced by what was. So the output is, bit by bit, that of an
-// engine that drafts nothing, greedy or random; and as drafts are certain guesses (q is 1 at one token), it
-// accepts as often as rejection sampling would: with probability p(draft). Source: Leviathan et al. 2023;
-// docs/decisions/0019.
+// A step computes a sequence's last token and its drafts, and samples behind each of these rows as
+// it would have without drafts: same logits, same parameters, same random numbers by position. A
+// draft is accepted if it is what was sampled; the first one that is not is replaced by what was.
+// So the output is, bit by bit, that of an engine that drafts nothing, greedy or random; and as
+// drafts are certain guesses (q is 1 at one token), it accepts as often as rejection sampling
+// would: with probability p(draft). Source: Leviathan et al. 2023; docs/decisions/0019.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +23,12 @@ inline constexpr int32_t kDraftTokensMax = 16;
 
 struct SpeculationConfig {
   SpeculationMethod method = SpeculationMethod::kNone;
-  int32_t tokens = 0;     // drafts of a sequence and step, at most
-  bool automatic = false; // fewer, or none, where that is faster by what was measured (pace.h)
+  int32_t tokens = 0;      // drafts of a sequence and step, at most
+  bool automatic = false;  // fewer, or none, where that is faster by what was measured (pace.h)
   // kNgram: lengths of the last tokens that are looked for in what came before.
   int32_t lookup_min = 5, lookup_max = 5;
-  // Not empty: drafts are accepted by chance instead, draft j with rate [j] given that those before it were.
-  // For benches alone: the text means nothing. [tokens]
+  // Not empty: drafts are accepted by chance instead, draft j with rate [j] given that those before
+  // it were. For benches alone: the text means nothing. [tokens]
   std::vector<double> synthetic;
   friend bool operator==(const SpeculationConfig&, const SpeculationConfig&) = default;
 };
@@ -40,6 +41,7 @@ Status Validate(const SpeculationConfig& config);
 Result<std::vector<double>> ConditionalRates(const std::vector<double>& rates);
 
 // Whether synthetic draft `index` of the token at `position` is accepted.
-bool SyntheticAccepts(const SpeculationConfig& config, uint64_t seed, int32_t position, int32_t index);
+bool SyntheticAccepts(const SpeculationConfig& config, uint64_t seed, int32_t position,
+                      int32_t index);
 
 }  // namespace weft::engine

@@ -1,9 +1,10 @@
-// defer_gather (FlashComm1): a gather of token rows sinks through token-wise ops to where its bytes are
-// least.
+// defer_gather (FlashComm1): a gather of token rows sinks through token-wise ops to where its bytes
+// are least.
 //   x = all_gather(s); q = quantise(x)   ->   q' = quantise(s); q = all_gather(q')
-// Law: an op whose row depends on that row alone may be done before the rows meet. The gather sinks if all
-// readers of its result can work on own rows and what they make has no more bytes: int8 rows instead of
-// bf16, MLA's q_a and kv_a latents instead of hidden, a router's choice and int8 rows instead of hidden.
+// Law: an op whose row depends on that row alone may be done before the rows meet. The gather sinks
+// if all readers of its result can work on own rows and what they make has no more bytes: int8 rows
+// instead of bf16, MLA's q_a and kv_a latents instead of hidden, a router's choice and int8 rows
+// instead of hidden.
 #include <algorithm>
 #include <utility>
 
@@ -17,8 +18,8 @@ std::string Refuse(const PassContext& c) {
   return c.ranks == 1 ? "one rank gathers nothing" : "";
 }
 
-// Reads one value of rows (its first operand) beside whole weights, and may do so on any rows. A slice of what was
-// gathered is what stands there already.
+// Reads one value of rows (its first operand) beside whole weights, and may do so on any rows. A
+// slice of what was gathered is what stands there already.
 bool WorksOnOwnRows(const Graph& g, const Node& node, ValueId rows) {
   if (node.in[0] != rows) return false;
   if (node.op == Op::kSliceRows) return g.value(node.out[0]).on == CutByAll(g, 0);
@@ -81,7 +82,7 @@ int Run(Graph& g, const PassContext&) {
 }  // namespace
 
 extern const Pass kDeferGather;
-const Pass kDeferGather{"defer_gather", Numerics::kExact, "gathers of token rows sink to where their bytes are least", Refuse,
-                        Run};
+const Pass kDeferGather{"defer_gather", Numerics::kExact,
+                        "gathers of token rows sink to where their bytes are least", Refuse, Run};
 
 }  // namespace weft::graph

@@ -1,8 +1,10 @@
-// exchange_experts: rows go from those who own them to those whose experts they meet, and to nobody else.
+// exchange_experts: rows go from those who own them to those whose experts they meet, and to nobody
+// else.
 //   x R = f(all_gather(s)); ids R = route(g(all_gather(s))); y = dispatch(x R, group_routes(ids))
 //     ->   x' = f(s); ids' = route(g(s)); ids R = all_gather(ids'); y = dispatch_rows(x', group_routes(ids), ids)
-// Laws: scores, the choice of experts and quantisation are token-wise, so they may be done before rows meet; a dispatch
-// moves rows and changes none. With the ids of all tokens everybody knows who needs which row, so no count is sent.
+// Laws: scores, the choice of experts and quantisation are token-wise, so they may be done before
+// rows meet; a dispatch moves rows and changes none. With the ids of all tokens everybody knows who
+// needs which row, so no count is sent.
 #include <fmt/format.h>
 
 #include <utility>
@@ -14,7 +16,9 @@ namespace {
 
 std::string Refuse(const PassContext& c) {
   if (c.ranks == 1) return "one rank has all the rows";
-  return c.of("sequence_parallel") == Switch::kOn ? "" : "the schedule is not sp, fc1 or fc1+fc2: every rank has all the rows";
+  return c.of("sequence_parallel") == Switch::kOn
+             ? ""
+             : "the schedule is not sp, fc1 or fc1+fc2: every rank has all the rows";
 }
 
 // Bytes a row that leave their rank, to one peer.
@@ -24,7 +28,8 @@ struct Bytes {
 
 class Exchange {
  public:
-  Exchange(Graph& g, const PassContext& c) : g_(g), own_(g), always_(c.of("exchange_experts") == Switch::kOn) {}
+  Exchange(Graph& g, const PassContext& c)
+      : g_(g), own_(g), always_(c.of("exchange_experts") == Switch::kOn) {}
 
   int Run() {
     std::vector<bool> taken(g_.nodes.size());  // group_routes, route and dispatch
@@ -45,7 +50,8 @@ class Exchange {
       if (node.op == Op::kGroupRoutes) ids_of[static_cast<size_t>(node.out[0])] = node.in[0];
       if (taken[n] && node.op == Op::kRoute) {
         own_.AppendOwn(node);
-        for (const ValueId id : node.out) g_.nodes.push_back(MoveOnAll(g_, Op::kAllGather, own_.Own(id), id, node.layer));
+        for (const ValueId id : node.out)
+          g_.nodes.push_back(MoveOnAll(g_, Op::kAllGather, own_.Own(id), id, node.layer));
         continue;
       }
       if (taken[n] && node.op == Op::kDispatch) {
@@ -71,8 +77,8 @@ class Exchange {
   }
 
  private:
-  // The grouping's rows can be dispatched by their owners, and that pays: nodes to make of own rows, and nodes that
-  // are to be rewritten.
+  // The grouping's rows can be dispatched by their owners, and that pays: nodes to make of own
+  // rows, and nodes that are to be rewritten.
   bool Look(int grouping, std::set<int>* made, std::set<int>* rewritten) {
     const Node& group = g_.nodes[static_cast<size_t>(grouping)];
     const auto leave = [&](std::string why) {
@@ -80,18 +86,22 @@ class Exchange {
       return false;
     };
     const int router = own_.uses().ProducerOf(group.in[0]);
-    if (router < 0 || !own_.Possible(group.in[0])) return leave("who is routed where is not told by gathered rows");
+    if (router < 0 || !own_.Possible(group.in[0]))
+      return leave("who is routed where is not told by gathered rows");
     Bytes bytes;
     int dispatched = 0;
     if (g_.nodes[static_cast<size_t>(router)].op == Op::kRoute) {
       own_.Collect(group.in[0], made);
       rewritten->insert(router);
-      for (const ValueId id : g_.nodes[static_cast<size_t>(router)].out) bytes.taken += static_cast<double>(RowBytes(g_, id));
+      for (const ValueId id : g_.nodes[static_cast<size_t>(router)].out)
+        bytes.taken += static_cast<double>(RowBytes(g_, id));
     }
     for (const int reader : own_.uses().ReadersOf(group.out[0])) {
       const Node& dispatch = g_.nodes[static_cast<size_t>(reader)];
       if (dispatch.op != Op::kDispatch) continue;
-      if (!own_.Possible(dispatch.in[0])) return leave(fmt::format("'{}' is not made of gathered rows", g_.value(dispatch.in[0]).name));
+      if (!own_.Possible(dispatch.in[0]))
+        return leave(
+            fmt::format("'{}' is not made of gathered rows", g_.value(dispatch.in[0]).name));
       own_.Collect(dispatch.in[0], made);
       rewritten->insert(reader);
       ++dispatched;
@@ -100,13 +110,15 @@ class Exchange {
     if (dispatched == 0) return leave("its rows are dispatched already");
     const std::string stays = Spare(*made, *rewritten, &bytes);
     if (always_ || bytes.spared > bytes.taken) return true;
-    return leave(fmt::format("a peer would take {:.0f} bytes a row in place of {:.0f}{}", bytes.taken, bytes.spared, stays));
+    return leave(fmt::format("a peer would take {:.0f} bytes a row in place of {:.0f}{}",
+                             bytes.taken, bytes.spared, stays));
   }
 
   // The part of a rank's rows that a peer has an expert for, if all experts are chosen alike.
   double MeetsAnExpert(const Node& group) const {
     double none = 1;
-    for (int64_t i = 0; i < g_.value(group.out[0]).dims[0].n; ++i) none *= 1 - 1.0 / g_.mesh.ranks();
+    for (int64_t i = 0; i < g_.value(group.out[0]).dims[0].n; ++i)
+      none *= 1 - 1.0 / g_.mesh.ranks();
     return 1 - none;
   }
 
@@ -129,7 +141,8 @@ class Exchange {
       for (const int reader : own_.uses().ReadersOf(node.out[0])) {
         const Node& other = g_.nodes[static_cast<size_t>(reader)];
         if (!stays.empty() || gone.contains(reader)) continue;
-        stays = fmt::format(": {} at {} reads '{}' gathered", NameOf(other.op), other.layer, g_.value(node.out[0]).name);
+        stays = fmt::format(": {} at {} reads '{}' gathered", NameOf(other.op), other.layer,
+                            g_.value(node.out[0]).name);
       }
     }
     return stays;
@@ -151,6 +164,11 @@ std::string Why(const Graph& g, const PassContext& c) {
 }  // namespace
 
 extern const Pass kExchangeExperts;
-const Pass kExchangeExperts{"exchange_experts", Numerics::kExact, "rows go from their owners to the ranks of their experts, not to all", Refuse, Run, Why};
+const Pass kExchangeExperts{"exchange_experts",
+                            Numerics::kExact,
+                            "rows go from their owners to the ranks of their experts, not to all",
+                            Refuse,
+                            Run,
+                            Why};
 
 }  // namespace weft::graph

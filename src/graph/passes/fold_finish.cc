@@ -1,4 +1,5 @@
-// fold_finish: where a rank has all leaves the matmul adds its own leaf roots and rounds; no fp32 roots in memory.
+// fold_finish: where a rank has all leaves the matmul adds its own leaf roots and rounds; no fp32
+// roots in memory.
 //   r = matmul(x, w); y = finish(r, bias)   ->   y = matmul(x, w, bias) {finish}
 // Law: the tree and the rounding are the same ops in the same order, done where the roots are made.
 #include <fmt/format.h>
@@ -11,7 +12,8 @@ namespace {
 std::string Refuse(const PassContext&) { return ""; }
 
 std::string Why(const Graph&, const PassContext& c) {
-  return c.ranks > 1 ? fmt::format("{} ranks: the roots must cross between them first", c.ranks) : "";
+  return c.ranks > 1 ? fmt::format("{} ranks: the roots must cross between them first", c.ranks)
+                     : "";
 }
 
 int Run(Graph& g, const PassContext&) {
@@ -40,7 +42,11 @@ int Run(Graph& g, const PassContext&) {
 }  // namespace
 
 extern const Pass kFoldFinish;
-const Pass kFoldFinish{"fold_finish", Numerics::kExact,
-                       "where a rank has all leaves: matmuls finish their own reduction tree", Refuse, Run, Why};
+const Pass kFoldFinish{"fold_finish",
+                       Numerics::kExact,
+                       "where a rank has all leaves: matmuls finish their own reduction tree",
+                       Refuse,
+                       Run,
+                       Why};
 
 }  // namespace weft::graph

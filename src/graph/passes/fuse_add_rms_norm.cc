@@ -21,7 +21,10 @@ int Run(Graph& g, const PassContext&) {
     // The add moves down to the norm, so the norm must be the first that reads the sum.
     Node& norm = g.nodes[readers.front()];
     if (norm.op != Op::kRmsNorm || norm.in[0] != sum || norm.Int("groups") != 1) continue;
-    norm = Node{Op::kAddRmsNorm, {add.in[0], add.in[1], norm.in[1]}, {sum, norm.out[0]}, norm.attrs,
+    norm = Node{Op::kAddRmsNorm,
+                {add.in[0], add.in[1], norm.in[1]},
+                {sum, norm.out[0]},
+                norm.attrs,
                 norm.layer};
     gone[n] = true;
     ++rewrites;

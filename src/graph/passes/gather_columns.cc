@@ -1,9 +1,9 @@
-// gather_columns: every product is cut by its outputs, and rounded activations are gathered; nothing is
-// reduced, so no fp32 partials cross.
+// gather_columns: every product is cut by its outputs, and rounded activations are gathered;
+// nothing is reduced, so no fp32 partials cross.
 //   p = matmul(x, w); y = all_reduce(p, b)
 //     ->   x' = all_gather(x); y' = matmul(x', w cut by outputs, b) {finish}; y = all_gather(y')
-// Law: re-cutting a weight by outputs keeps the leaves over K and their tree, which the one rank that has
-// all of them now finishes itself. Quantised rows are gathered as int8.
+// Law: re-cutting a weight by outputs keeps the leaves over K and their tree, which the one rank
+// that has all of them now finishes itself. Quantised rows are gathered as int8.
 #include <utility>
 
 #include "graph/passes/pass.h"
@@ -24,7 +24,9 @@ int Run(Graph& g, const PassContext&) {
     const Node& node = g.nodes[n];
     if (node.op != Op::kAllReduce || uses.ReadersOf(node.in[0]).size() != 1) continue;
     const int maker = uses.ProducerOf(node.in[0]);
-    if (maker < 0 || g.nodes[maker].op != Op::kMatmul || uses.ReadersOf(g.nodes[maker].in[1]).size() != 1) continue;
+    if (maker < 0 || g.nodes[maker].op != Op::kMatmul ||
+        uses.ReadersOf(g.nodes[maker].in[1]).size() != 1)
+      continue;
     if (node.in.size() == 2 && uses.ReadersOf(node.in[1]).size() != 1) continue;
     matmul_of[n] = maker;
     gone[maker] = true;
@@ -64,7 +66,8 @@ int Run(Graph& g, const PassContext&) {
 }  // namespace
 
 extern const Pass kGatherColumns;
-const Pass kGatherColumns{"gather_columns", Numerics::kExact, "weights cut by outputs, activations gathered, nothing reduced",
-                          Refuse, Run};
+const Pass kGatherColumns{"gather_columns", Numerics::kExact,
+                          "weights cut by outputs, activations gathered, nothing reduced", Refuse,
+                          Run};
 
 }  // namespace weft::graph

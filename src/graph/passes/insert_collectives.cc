@@ -1,5 +1,6 @@
 // Placement by propagation: params stand where their leaf tables cut them, every other value where
-// its op's rule puts it, and a change of placement is inserted where an op cannot read what it gets.
+// its op's rule puts it, and a change of placement is inserted where an op cannot read what it
+// gets.
 //   Partial read by finish            -> all_reduce in finish's place (tree, bias, one rounding); what an axis
 //                                        that stays whole is reduced over is no Partial
 //   Sharded read by a whole-row op    -> all_gather before it (shard_argmax may undo one)
@@ -15,13 +16,15 @@
 namespace weft::graph {
 namespace {
 
-// A param or state is cut on every axis of the mesh by the first dim that has a table; axes cut major
-// to minor.
+// A param or state is cut on every axis of the mesh by the first dim that has a table; axes cut
+// major to minor.
 Placements CutByTables(const Graph& g, const Value& value, const Mesh& mesh) {
   Placements on(mesh.axes.size(), Placement::R());
   for (size_t d = 0; d < value.dims.size(); ++d) {
-    if (value.dims[d].table < 0 || g.tables[static_cast<size_t>(value.dims[d].table)].whole) continue;
-    for (size_t a = 0; a < on.size(); ++a) on[a] = Placement::S(static_cast<int>(d), static_cast<int>(a));
+    if (value.dims[d].table < 0 || g.tables[static_cast<size_t>(value.dims[d].table)].whole)
+      continue;
+    for (size_t a = 0; a < on.size(); ++a)
+      on[a] = Placement::S(static_cast<int>(d), static_cast<int>(a));
     break;
   }
   return on;
@@ -42,9 +45,11 @@ class Inserter {
   Result<Graph> Run() {
     for (Node& node : nodes_) {
       for (ValueId& id : node.in) {
-        if (auto it = gathered_.find(id); it != gathered_.end() && NeedsWholeRow(node)) id = it->second;
+        if (auto it = gathered_.find(id); it != gathered_.end() && NeedsWholeRow(node))
+          id = it->second;
       }
-      if (node.op == Op::kFinish && g_.mesh.ranks() > 1 && AnyPartial(node.in[0])) node.op = Op::kAllReduce;
+      if (node.op == Op::kFinish && g_.mesh.ranks() > 1 && AnyPartial(node.in[0]))
+        node.op = Op::kAllReduce;
       if (NeedsWholeRow(node) && AnySharded(node.in[0])) Gather(node);
       WEFT_RETURN_IF_ERROR(Place(node));
       g_.nodes.push_back(node);

@@ -6,7 +6,8 @@
 namespace weft::graph {
 
 bool GathersRows(const Graph& g, const Node& node) {
-  return node.op == Op::kAllGather && node.Int("axes") == AllAxes(g) && g.value(node.in[0]).on == CutByAll(g, 0) &&
+  return node.op == Op::kAllGather && node.Int("axes") == AllAxes(g) &&
+         g.value(node.in[0]).on == CutByAll(g, 0) &&
          g.value(node.in[0]).dims[0].sym == Sym::kTokens;
 }
 
@@ -42,7 +43,8 @@ void AddDead(const Graph& g, const Uses& uses, const std::set<int>& nodes, std::
     const bool dead = std::all_of(out.begin(), out.end(), [&](ValueId id) {
       const auto readers = uses.ReadersOf(id);
       return std::find(g.outputs.begin(), g.outputs.end(), id) == g.outputs.end() &&
-             std::all_of(readers.begin(), readers.end(), [&](int reader) { return gone->contains(reader); });
+             std::all_of(readers.begin(), readers.end(),
+                         [&](int reader) { return gone->contains(reader); });
     });
     if (dead) gone->insert(*n);
   }
@@ -99,7 +101,8 @@ bool OwnRows::IsThere(const Node& node) {
   if (rows == 0 || g_.value(node.in[0]).on != CutByAll(g_, 0)) return false;
   const auto [at, first] = there_.try_emplace({node.op, node.in}, node);
   if (first || at->second.attrs != node.attrs) return false;
-  for (size_t i = 0; i < node.out.size(); ++i) own_[static_cast<size_t>(node.out[i])] = at->second.out[i];
+  for (size_t i = 0; i < node.out.size(); ++i)
+    own_[static_cast<size_t>(node.out[i])] = at->second.out[i];
   return true;
 }
 

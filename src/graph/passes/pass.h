@@ -21,9 +21,9 @@ enum class Switch : uint8_t { kAuto, kOn, kOff };
 // What a pass may know of the deployment; never a time, so that plans are reproducible.
 struct PassContext {
   int ranks = 1;
-  int64_t tokens_max = 1;                  // of the bucket
+  int64_t tokens_max = 1;                               // of the bucket
   std::map<std::string, Switch, std::less<>> switches;  // --opt name=on|off|auto
-  bool shared_memory = true;               // ranks see each other's windows while a step runs
+  bool shared_memory = true;  // ranks see each other's windows while a step runs
   Switch of(std::string_view name) const {
     const auto it = switches.find(name);
     return it == switches.end() ? Switch::kAuto : it->second;
@@ -31,22 +31,23 @@ struct PassContext {
 };
 
 struct Pass {
-  std::string_view name;      // the switch, the metric, the page docs/optimisations/NN-name.md
+  std::string_view name;  // the switch, the metric, the page docs/optimisations/NN-name.md
   Numerics numerics;
-  std::string_view summary;   // one line for --help and the docs table
+  std::string_view summary;  // one line for --help and the docs table
   // "" or why it does not apply here.
   std::string (*refuse)(const PassContext&);
   // Rewrites `graph`; returns how many times.
   int (*run)(Graph& graph, const PassContext&);
-  // Why it left a graph as it was, where there is more to say than that nothing was found; "" if not.
+  // Why it left a graph as it was, where there is more to say than that nothing was found; "" if
+  // not.
   std::string (*why_not)(const Graph& graph, const PassContext&) = nullptr;
 };
 
 struct PassReport {
   std::string name;
   int rewrites = 0;
-  std::string refusal;   // why it did not run, or found nothing
-  bool asked = false;    // switched on by name, so that silence would be a lie (promise P4)
+  std::string refusal;  // why it did not run, or found nothing
+  bool asked = false;   // switched on by name, so that silence would be a lie (promise P4)
   int64_t ns = 0;
 };
 
@@ -75,8 +76,8 @@ Placements WholeOnAll(const Graph& graph);
 Node MoveOnAll(const Graph& graph, Op op, ValueId from, ValueId to, const std::string& layer);
 // Bytes of a row of a value as it crosses between ranks.
 int64_t RowBytes(const Graph& graph, ValueId id);
-// The node whose lone product of one weight an exchange among all ranks reduces, in the mesh's order, when
-// nobody else reads its roots; else -1.
+// The node whose lone product of one weight an exchange among all ranks reduces, in the mesh's
+// order, when nobody else reads its roots; else -1.
 int ProductOf(const Graph& graph, const Uses& uses, const Node& exchange);
 void EraseNodes(Graph& graph, const std::vector<bool>& gone);
 // Drops values that nothing makes or reads, and nodes whose outputs nobody reads.

@@ -22,11 +22,22 @@ namespace {
 // passes' own constants live in other files.
 std::span<const Pass> List() {
   // Schedules first, then what works on any of them. regroup_o_proj finds the scatter that
-  // sequence_parallel made, lift_slices and exchange_experts the gathers where they have sunk to, and chains are fused
-  // when nobody takes them apart any more.
-  static const std::array<Pass, 12> kPasses{kGatherColumns, kSequenceParallel, kRegroupOProj, kShardLayers,
-                                            kDeferGather,   kLiftSlices,       kExchangeExperts, kShardArgmax,
-                                            kFoldFinish,    kFuseAddRmsNorm,   kFuseMatmulReduceScatter, kFuseMatmulAllReduceNorm};
+  // sequence_parallel made, lift_slices and exchange_experts the gathers where they have sunk to,
+  // and chains are fused when nobody takes them apart any more.
+  static const std::array<Pass, 12> kPasses{
+      kGatherColumns,
+      kSequenceParallel,
+      kRegroupOProj,
+      kShardLayers,
+      kDeferGather,
+      kLiftSlices,
+      kExchangeExperts,
+      kShardArgmax,
+      kFoldFinish,
+      kFuseAddRmsNorm,
+      kFuseMatmulReduceScatter,
+      kFuseMatmulAllReduceNorm,
+  };
   return kPasses;
 }
 }  // namespace

@@ -1,11 +1,11 @@
-// regroup_o_proj (FlashComm2): the product behind attention on the mesh tp = otp x odp. An all-to-all
-// inside the odp group turns "all tokens, some heads" into "some tokens, more heads", so that only the otp
-// group still reduces.
+// regroup_o_proj (FlashComm2): the product behind attention on the mesh tp = otp x odp. An
+// all-to-all inside the odp group turns "all tokens, some heads" into "some tokens, more heads", so
+// that only the otp group still reduces.
 //   p = matmul(x, w); y = all_reduce(p)
 //     ->   x' = all_to_all(x, odp); p = matmul(x', w over otp); s = reduce_scatter(p, otp); y = all_gather(s)
-// Laws: re-cutting a weight keeps its leaves and their tree; all-to-all is a change of placement. Behind
-// sequence_parallel the reduction was a scatter over all ranks and the gather is not needed: rank r ends
-// with the same rows.
+// Laws: re-cutting a weight keeps its leaves and their tree; all-to-all is a change of placement.
+// Behind sequence_parallel the reduction was a scatter over all ranks and the gather is not needed:
+// rank r ends with the same rows.
 #include <fmt/format.h>
 
 #include <utility>
@@ -21,9 +21,12 @@ std::string Refuse(const PassContext& c) {
 }
 
 // What works on each head's rows by itself.
-bool WalksHeads(Op op) { return op == Op::kQuantise || op == Op::kSigmoidMul || op == Op::kGatedRmsNorm; }
+bool WalksHeads(Op op) {
+  return op == Op::kQuantise || op == Op::kSigmoidMul || op == Op::kGatedRmsNorm;
+}
 
-// The op that mixes tokens is attention or a recurrence: looking back through what works row by row.
+// The op that mixes tokens is attention or a recurrence: looking back through what works row by
+// row.
 bool BehindTokenMixing(const Graph& g, const Uses& uses, ValueId x) {
   int maker = uses.ProducerOf(x);
   while (maker >= 0 && WalksHeads(g.nodes[maker].op)) maker = uses.ProducerOf(g.nodes[maker].in[0]);
@@ -44,7 +47,8 @@ int Run(Graph& g, const PassContext&) {
     if (reducers.size() != 1 || uses.ReadersOf(node.in[1]).size() != 1) continue;
     const Op reducer = g.nodes[reducers[0]].op;
     regroups[n] = (reducer == Op::kAllReduce || reducer == Op::kReduceScatter) &&
-                  g.value(node.in[0]).on == CutByAll(g, 1) && BehindTokenMixing(g, uses, node.in[0]);
+                  g.value(node.in[0]).on == CutByAll(g, 1) &&
+                  BehindTokenMixing(g, uses, node.in[0]);
   }
   int rewrites = 0;
   std::vector<bool> regrouped(g.values.size());  // roots
@@ -64,7 +68,8 @@ int Run(Graph& g, const PassContext&) {
       regrouped[node.out[0]] = true;
       ++rewrites;
       g.nodes.push_back(std::move(node));
-    } else if (IsExchange(node.op) && static_cast<size_t>(node.in[0]) < regrouped.size() && regrouped[node.in[0]]) {
+    } else if (IsExchange(node.op) && static_cast<size_t>(node.in[0]) < regrouped.size() &&
+               regrouped[node.in[0]]) {
       const bool whole = node.op == Op::kAllReduce;
       const ValueId y = node.out[0];
       const ValueId rows = whole ? AddLike(g, y, ".rows") : y;
@@ -85,7 +90,8 @@ int Run(Graph& g, const PassContext&) {
 }  // namespace
 
 extern const Pass kRegroupOProj;
-const Pass kRegroupOProj{"regroup_o_proj", Numerics::kExact,
-                         "o_proj on the mesh otp x odp: an all-to-all before it, reduced over otp alone", Refuse, Run};
+const Pass kRegroupOProj{
+    "regroup_o_proj", Numerics::kExact,
+    "o_proj on the mesh otp x odp: an all-to-all before it, reduced over otp alone", Refuse, Run};
 
 }  // namespace weft::graph

@@ -29,7 +29,8 @@ Node MoveOnAll(const Graph& g, Op op, ValueId from, ValueId to, const std::strin
 
 Placements CutByAll(const Graph& g, int dim) {
   Placements on;
-  for (size_t a = 0; a < g.mesh.axes.size(); ++a) on.push_back(Placement::S(dim, static_cast<int>(a)));
+  for (size_t a = 0; a < g.mesh.axes.size(); ++a)
+    on.push_back(Placement::S(dim, static_cast<int>(a)));
   return on;
 }
 
@@ -42,7 +43,8 @@ int ProductOf(const Graph& g, const Uses& uses, const Node& exchange) {
   if (exchange.IntOr("axes", AllAxes(g)) != AllAxes(g) || exchange.Has("order")) return -1;
   const ValueId roots = exchange.in[0];
   const int product = uses.ProducerOf(roots);
-  if (product < 0 || g.nodes[product].op != Op::kMatmul || !MakesRoots(g.nodes[product], roots)) return -1;
+  if (product < 0 || g.nodes[product].op != Op::kMatmul || !MakesRoots(g.nodes[product], roots))
+    return -1;
   return uses.ReadersOf(roots).size() == 1 && g.nodes[product].out.size() == 1 ? product : -1;
 }
 
@@ -61,8 +63,9 @@ void RemoveDead(Graph& g) {
   for (ValueId id : g.outputs) live[id] = true;
   std::vector<Node> kept;
   for (auto node = g.nodes.rbegin(); node != g.nodes.rend(); ++node) {
-    const bool needed = FactsOf(node->op).effect ||
-                        std::any_of(node->out.begin(), node->out.end(), [&](ValueId id) { return live[id]; });
+    const bool needed =
+        FactsOf(node->op).effect ||
+        std::any_of(node->out.begin(), node->out.end(), [&](ValueId id) { return live[id]; });
     if (!needed) continue;
     for (ValueId id : node->in) live[id] = true;
     for (ValueId id : node->out) live[id] = true;
@@ -107,7 +110,9 @@ Result<PassRun> RunPasses(Graph placed, const PassContext& context, bool eager) 
       RemoveDead(run.graph);
       WEFT_RETURN_IF_ERROR(Verify(run.graph).In(pass.name));
       WEFT_RETURN_IF_ERROR(SameMeaning(meaning, run.graph).In(pass.name));
-      report.ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+      report.ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                      std::chrono::steady_clock::now() - start)
+                      .count();
       if (report.rewrites == 0) {
         if (pass.why_not != nullptr) report.refusal = pass.why_not(run.graph, context);
         if (report.refusal.empty()) report.refusal = "nothing to rewrite";

@@ -1,10 +1,10 @@
-// sequence_parallel: between two row-parallel products every rank has its own token rows, and the residual
-// stays so through all layers.
+// sequence_parallel: between two row-parallel products every rank has its own token rows, and the
+// residual stays so through all layers.
 //   y = all_reduce(p); s = add(r, y); n = rms_norm(s)
 //     ->   y = reduce_scatter(p); s = add(r, y); n' = rms_norm(s); n = all_gather(n')
-// Laws: add and norm are token-wise; the tree, the bias and the rounding are the owner's as before. The
-// embedding makes only its rank's rows; what else enters whole (a deepstack input) is sliced, never
-// reduced. A norm is walked once per row instead of once per row and rank.
+// Laws: add and norm are token-wise; the tree, the bias and the rounding are the owner's as before.
+// The embedding makes only its rank's rows; what else enters whole (a deepstack input) is sliced,
+// never reduced. A norm is walked once per row instead of once per row and rank.
 #include <utility>
 
 #include "graph/passes/pass.h"
@@ -65,7 +65,8 @@ class Scatter {
     if (node.op != Op::kAllReduce && node.op != Op::kEmbed) return false;
     if (g_.value(node.out[0]).dims[0].sym != Sym::kTokens) return false;
     int walks = 0, others = 0;
-    for (int reader : uses_.ReadersOf(node.out[0])) ++(RowOperands(g_.nodes[reader]) > 0 ? walks : others);
+    for (int reader : uses_.ReadersOf(node.out[0]))
+      ++(RowOperands(g_.nodes[reader]) > 0 ? walks : others);
     return walks > 0 && (node.op == Op::kAllReduce || others == 0);
   }
   // (A weight that is cut by its outputs stands S(0) as well.)
@@ -79,14 +80,17 @@ class Scatter {
     }
     return false;
   }
-  ValueId Moved(Op op, ValueId from, std::string_view suffix, Placements on, const std::string& layer) {
+  ValueId Moved(Op op, ValueId from, std::string_view suffix, Placements on,
+                const std::string& layer) {
     const ValueId to = AddLike(g_, from, suffix);
     g_.value(to).on = std::move(on);
     g_.nodes.push_back(MoveOnAll(g_, op, from, to, layer));
     known_.resize(g_.values.size(), kNoValue);
     return known_[from] = to;
   }
-  ValueId Known(ValueId id) const { return static_cast<size_t>(id) < known_.size() ? known_[id] : kNoValue; }
+  ValueId Known(ValueId id) const {
+    return static_cast<size_t>(id) < known_.size() ? known_[id] : kNoValue;
+  }
   ValueId OwnRows(ValueId id, const std::string& layer) {
     if (HasOwnRows(id)) return id;
     if (Known(id) != kNoValue) return Known(id);
@@ -110,7 +114,8 @@ int Run(Graph& g, const PassContext&) { return Scatter(g).Run(); }
 }  // namespace
 
 extern const Pass kSequenceParallel;
-const Pass kSequenceParallel{"sequence_parallel", Numerics::kExact,
-                             "reduce-scatter, adds and norms on the rank's own rows, gather after the norm", Refuse, Run};
+const Pass kSequenceParallel{
+    "sequence_parallel", Numerics::kExact,
+    "reduce-scatter, adds and norms on the rank's own rows, gather after the norm", Refuse, Run};
 
 }  // namespace weft::graph

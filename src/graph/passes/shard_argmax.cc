@@ -1,7 +1,7 @@
 // shard_argmax: a rank takes the largest of its own logits, and only (value, index) pairs cross.
 //   l = all_gather(shard); y = argmax(l)   ->   p = argmax(shard); y = pair_max(p)
-// Law: argmax is a max-pair reduction (largest value, lowest index), so it may be done in parts. One
-// pattern for decode, draft and verify.
+// Law: argmax is a max-pair reduction (largest value, lowest index), so it may be done in parts.
+// One pattern for decode, draft and verify.
 #include <fmt/format.h>
 
 #include <utility>
@@ -11,7 +11,9 @@
 namespace weft::graph {
 namespace {
 
-std::string Refuse(const PassContext& c) { return c.ranks == 1 ? "one rank has all the logits" : ""; }
+std::string Refuse(const PassContext& c) {
+  return c.ranks == 1 ? "one rank has all the logits" : "";
+}
 
 int Run(Graph& g, const PassContext&) {
   int rewrites = 0;
@@ -42,7 +44,7 @@ int Run(Graph& g, const PassContext&) {
 }  // namespace
 
 extern const Pass kShardArgmax;
-const Pass kShardArgmax{"shard_argmax", Numerics::kExact, "greedy: (value, index) pairs cross instead of logits",
-                        Refuse, Run};
+const Pass kShardArgmax{"shard_argmax", Numerics::kExact,
+                        "greedy: (value, index) pairs cross instead of logits", Refuse, Run};
 
 }  // namespace weft::graph

@@ -54,10 +54,9 @@ void RunAdd(const AddArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<SiluMulArgs> kSiluMulAvx2{.name = "avx2", .isa = Isa::kAvx2,
-                                              .refuse = RefuseSilu, .units = SiluUnits,
-                                              .run = RunSilu};
-extern const Kernel<AddArgs> kAddAvx2{.name = "avx2", .isa = Isa::kAvx2, .refuse = RefuseAdd,
-                                      .units = AddUnits, .run = RunAdd};
+extern const Kernel<SiluMulArgs> kSiluMulAvx2{
+    .name = "avx2", .isa = Isa::kAvx2, .refuse = RefuseSilu, .units = SiluUnits, .run = RunSilu};
+extern const Kernel<AddArgs> kAddAvx2{
+    .name = "avx2", .isa = Isa::kAvx2, .refuse = RefuseAdd, .units = AddUnits, .run = RunAdd};
 
 }  // namespace weft::kernels

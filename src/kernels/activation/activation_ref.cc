@@ -57,10 +57,9 @@ void RunAdd(const AddArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<SiluMulArgs> kSiluMulRef{.name = "ref", .isa = Isa::kPortable,
-                                             .refuse = RefuseSilu, .units = SiluUnits,
-                                             .run = RunSilu};
-extern const Kernel<AddArgs> kAddRef{.name = "ref", .isa = Isa::kPortable, .refuse = RefuseAdd,
-                                     .units = AddUnits, .run = RunAdd};
+extern const Kernel<SiluMulArgs> kSiluMulRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = RefuseSilu, .units = SiluUnits, .run = RunSilu};
+extern const Kernel<AddArgs> kAddRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = RefuseAdd, .units = AddUnits, .run = RunAdd};
 
 }  // namespace weft::kernels

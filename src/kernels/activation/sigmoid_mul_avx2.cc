@@ -6,8 +6,10 @@ namespace {
 using Lanes = SigmoidMulLanes<Lanes8>;
 }  // namespace
 
-extern const Kernel<SigmoidMulArgs> kSigmoidMulAvx2{
-    .name = "avx2", .isa = Isa::kAvx2, .refuse = Lanes::Refuse, .units = Lanes::Units,
-    .run = Lanes::Run};
+extern const Kernel<SigmoidMulArgs> kSigmoidMulAvx2{.name = "avx2",
+                                                    .isa = Isa::kAvx2,
+                                                    .refuse = Lanes::Refuse,
+                                                    .units = Lanes::Units,
+                                                    .run = Lanes::Run};
 
 }  // namespace weft::kernels

@@ -8,8 +8,10 @@ using Lanes = SigmoidMulLanes<Lanes16>;
 }  // namespace
 
 extern const Kernel<SigmoidMulArgs> kSigmoidMulAvx512;
-const Kernel<SigmoidMulArgs> kSigmoidMulAvx512{
-    .name = "avx512bf16", .isa = Isa::kAvx512Bf16, .refuse = Lanes::Refuse, .units = Lanes::Units,
-    .run = Lanes::Run};
+const Kernel<SigmoidMulArgs> kSigmoidMulAvx512{.name = "avx512bf16",
+                                               .isa = Isa::kAvx512Bf16,
+                                               .refuse = Lanes::Refuse,
+                                               .units = Lanes::Units,
+                                               .run = Lanes::Run};
 
 }  // namespace weft::kernels

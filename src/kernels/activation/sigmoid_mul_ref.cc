@@ -13,8 +13,8 @@ void Row(const SigmoidMulArgs& a, int64_t t) {
   const T* x = a.x.row<const T>(t);
   T* y = a.y.row<T>(t);
   for (int64_t f = 0; f < a.y.cols; ++f) {
-    const float gate = a.one_gate_a_row() ? *a.gate.row<const float>(t)
-                                          : LoadElement(a.gate.row<const T>(t) + f);
+    const float gate =
+        a.one_gate_a_row() ? *a.gate.row<const float>(t) : LoadElement(a.gate.row<const T>(t) + f);
     StoreElement(y + f, LoadElement(x + f) * Sigmoid(F1{gate}).v);
   }
 }
@@ -43,7 +43,7 @@ void Run(const SigmoidMulArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<SigmoidMulArgs> kSigmoidMulRef{.name = "ref", .isa = Isa::kPortable,
-                                                   .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<SigmoidMulArgs> kSigmoidMulRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

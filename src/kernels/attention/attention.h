@@ -21,21 +21,21 @@ inline constexpr int kKvSpan = 1024;
 using weft::Segment;
 
 struct AttentionArgs {
-  View q;                               // [T, heads * head_dim] model dtype
-  View y;                               // [T, heads * head_dim] model dtype
+  View q;  // [T, heads * head_dim] model dtype
+  View y;  // [T, heads * head_dim] model dtype
   KvLayout kv;
   int heads = 0;                        // query heads on this rank
   const int32_t* kv_of_head = nullptr;  // [heads] -> local kv head
   float scale = 0;                      // scores are (q . k) * scale
   const Segment* segments = nullptr;
   int segment_count = 0;
-  int64_t rows = 0;                     // sum of the segments' rows
+  int64_t rows = 0;  // sum of the segments' rows
 };
 std::span<const Kernel<AttentionArgs>* const> AttentionKernels();
 
 struct KvWriteArgs {
-  View k;                          // [T, heads * head_dim] model dtype; all kv heads or a run of them
-  View v;                          // [T, heads * head_dim]
+  View k;  // [T, heads * head_dim] model dtype; all kv heads or a run of them
+  View v;  // [T, heads * head_dim]
   KvLayout kv;
   int first_head = 0;              // of the layout: where k's and v's first head goes
   const int64_t* slots = nullptr;  // [T]: page * page_tokens + offset; < 0: not written

@@ -1,6 +1,6 @@
 // Attention with AVX2 and FMA: register blocks of lines x keys (scores) and lines x d (values).
-// K and V are packed so that both are the same walk: rows of 8 x (even, odd) pairs, of which the odd
-// half is the register with its low halves cleared and the even half the register shifted up.
+// K and V are packed so that both are the same walk: rows of 8 x (even, odd) pairs, of which the
+// odd half is the register with its low halves cleared and the even half the register shifted up.
 #include <string>
 
 #include "kernels/attention/attention_blocks.h"
@@ -120,8 +120,7 @@ struct Avx2 {
     const F8 never = F8::Set(-__builtin_inff());
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const auto seen = [&](int v) {
-      return _mm256_castsi256_ps(
-          _mm256_cmpgt_epi32(_mm256_set1_epi32(visible - v * 8), lane));
+      return _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_set1_epi32(visible - v * 8), lane));
     };
     F8 s[8];
     for (int v = 0; v < 8; ++v) s[v] = F8::Load(p + v * 8) * factor;
@@ -180,7 +179,8 @@ struct Avx2 {
       for (int g = 0; g < end; ++g) {
         Accumulate<T>(acc, weights, kKvTile, [&](int v) {
           const std::byte* at = row + v * 32;
-          if constexpr (kMasked) return _mm256_maskload_epi32(reinterpret_cast<const int*>(at), mask);
+          if constexpr (kMasked)
+            return _mm256_maskload_epi32(reinterpret_cast<const int*>(at), mask);
           return Load(at);
         });
         row += int64_t{head_dim} * 4;
@@ -257,7 +257,9 @@ std::string Refuse(const AttentionArgs& a) { return kAttentionRef.refuse(a); }
 }  // namespace
 
 extern const Kernel<AttentionArgs> kAttentionAvx2{
-    .name = "avx2", .isa = Isa::kAvx2, .refuse = Refuse,
+    .name = "avx2",
+    .isa = Isa::kAvx2,
+    .refuse = Refuse,
     .units = BlockedAttentionKernel<Avx2>::Units,
     .scratch_bytes = BlockedAttentionKernel<Avx2>::ScratchBytes,
     .run = BlockedAttentionKernel<Avx2>::Run};

@@ -100,30 +100,18 @@ struct Avx512 {
       ScoreRows<T, kRows, kVecs>(q, q_step, blocks, key_blocks, head_dim, s);
     };
     switch (rows) {
-      case 1:
-        return run.template operator()<1, 4>();
-      case 2:
-        return run.template operator()<2, 4>();
-      case 3:
-        return run.template operator()<3, 4>();
-      case 4:
-        return run.template operator()<4, 4>();
-      case 5:
-        return run.template operator()<5, 4>();
-      case 6:
-        return run.template operator()<6, 4>();
-      case 7:
-        return run.template operator()<7, 2>();
-      case 8:
-        return run.template operator()<8, 2>();
-      case 9:
-        return run.template operator()<9, 2>();
-      case 10:
-        return run.template operator()<10, 2>();
-      case 11:
-        return run.template operator()<11, 2>();
-      default:
-        return run.template operator()<12, 2>();
+      case 1: return run.template operator()<1, 4>();
+      case 2: return run.template operator()<2, 4>();
+      case 3: return run.template operator()<3, 4>();
+      case 4: return run.template operator()<4, 4>();
+      case 5: return run.template operator()<5, 4>();
+      case 6: return run.template operator()<6, 4>();
+      case 7: return run.template operator()<7, 2>();
+      case 8: return run.template operator()<8, 2>();
+      case 9: return run.template operator()<9, 2>();
+      case 10: return run.template operator()<10, 2>();
+      case 11: return run.template operator()<11, 2>();
+      default: return run.template operator()<12, 2>();
     }
   }
 
@@ -268,30 +256,18 @@ struct Avx512 {
       ValueRows<T, kRows, kVecs>(p, blocks, groups, head_dim, alpha, o, stride);
     };
     switch (rows) {
-      case 1:
-        return run.template operator()<1, 8>();
-      case 2:
-        return run.template operator()<2, 8>();
-      case 3:
-        return run.template operator()<3, 4>();
-      case 4:
-        return run.template operator()<4, 4>();
-      case 5:
-        return run.template operator()<5, 4>();
-      case 6:
-        return run.template operator()<6, 4>();
-      case 7:
-        return run.template operator()<7, 2>();
-      case 8:
-        return run.template operator()<8, 2>();
-      case 9:
-        return run.template operator()<9, 2>();
-      case 10:
-        return run.template operator()<10, 2>();
-      case 11:
-        return run.template operator()<11, 2>();
-      default:
-        return run.template operator()<12, 2>();
+      case 1: return run.template operator()<1, 8>();
+      case 2: return run.template operator()<2, 8>();
+      case 3: return run.template operator()<3, 4>();
+      case 4: return run.template operator()<4, 4>();
+      case 5: return run.template operator()<5, 4>();
+      case 6: return run.template operator()<6, 4>();
+      case 7: return run.template operator()<7, 2>();
+      case 8: return run.template operator()<8, 2>();
+      case 9: return run.template operator()<9, 2>();
+      case 10: return run.template operator()<10, 2>();
+      case 11: return run.template operator()<11, 2>();
+      default: return run.template operator()<12, 2>();
     }
   }
 };

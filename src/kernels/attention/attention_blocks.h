@@ -1,6 +1,6 @@
-// Attention in blocks, for the instruction sets: how units, tiles and spans are walked. What is done
-// inside a tile is a type `Micro` of the including file; it lives in an anonymous namespace there, so
-// nothing instantiated here leaves that file.
+// Attention in blocks, for the instruction sets: how units, tiles and spans are walked. What is
+// done inside a tile is a type `Micro` of the including file; it lives in an anonymous namespace
+// there, so nothing instantiated here leaves that file.
 //
 // A unit is (up to rows_per_unit rows of one segment) x (the query heads that share a kv head): its
 // rows read each K and V tile once for all of them. Inside a unit a "line" is one (row, head) pair;
@@ -20,21 +20,21 @@
 
 namespace weft::kernels {
 
-inline constexpr int kAttentionLines = 48;      // at most, per unit: the measured best on Zen 3
+inline constexpr int kAttentionLines = 48;       // at most, per unit: the measured best on Zen 3
 inline constexpr int kAttentionGroupHeads = 16;  // at most, per unit
 
 // The unit's rows and heads.
 struct AttentionUnit {
   const Segment* segment;
-  int row;       // first, inside the segment
+  int row;  // first, inside the segment
   int rows;
-  int head;      // first
+  int head;  // first
   int heads;
   int kv_head;
 };
 
 struct AttentionGroups {
-  int count;          // runs of heads with one kv head, each at most kAttentionGroupHeads
+  int count;  // runs of heads with one kv head, each at most kAttentionGroupHeads
   int rows_per_unit;
   int64_t row_tiles;  // over all segments
 };
@@ -92,13 +92,13 @@ static inline AttentionUnit UnitAt(const AttentionArgs& a, const AttentionGroups
 
 // One worker's memory. Strides are in floats; rows of o are padded to whole registers.
 struct AttentionScratch {
-  float* q;      // [D / step][lines][step] of the unit, in fp32; step: 2 for bf16 pairs, else 1
-  float* p;      // [lines][64]     scores, then P
-  float* o;      // [lines][stride] of the span
-  float* merged; // [lines][stride] of the spans before it
-  float* l;      // [lines][16]
-  float* m;      // [lines] of the span
-  float* alpha;  // [lines] what the tile multiplies o by
+  float* q;       // [D / step][lines][step] of the unit, in fp32; step: 2 for bf16 pairs, else 1
+  float* p;       // [lines][64]     scores, then P
+  float* o;       // [lines][stride] of the span
+  float* merged;  // [lines][stride] of the spans before it
+  float* l;       // [lines][16]
+  float* m;       // [lines] of the span
+  float* alpha;   // [lines] what the tile multiplies o by
   float* merged_m;
   float* merged_l;
   int64_t stride;
@@ -199,8 +199,8 @@ struct BlockedAttention {
       Micro::template Values<T>(s.p + from * kKvTile, to - from, blocks, common, head_dim,
                                 s.alpha + from, s.o + from * s.stride, s.stride);
       if (visible_of(from) == kKvTile) continue;
-      // The rest of the last tile differs from line to line: pairs that are wholly visible, the pair
-      // that is half visible, and the addition of +0 for those beyond.
+      // The rest of the last tile differs from line to line: pairs that are wholly visible, the
+      // pair that is half visible, and the addition of +0 for those beyond.
       for (int line = from; line < to; ++line) {
         Micro::template LastValues<T>(s.p + line * kKvTile, blocks, common, visible_of(line),
                                       head_dim, s.o + line * s.stride);

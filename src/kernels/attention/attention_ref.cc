@@ -1,8 +1,8 @@
 // The contract of attention: the order of every sum, and every rounding (docs/numerics.md 9).
 //
 // One query row (position p, query head h, D = head_dim) against keys 0 .. p of its kv head.
-// Keys come in spans of 1,024 at absolute positions, spans in tiles of 64, ascending; a span or tile
-// that begins after p is not visited. All in fp32 but P.
+// Keys come in spans of 1,024 at absolute positions, spans in tiles of 64, ascending; a span or
+// tile that begins after p is not visited. All in fp32 but P.
 //
 //  A span starts from m = -inf, l[0..15] = +0, O[0..D) = +0. For each tile of it, whole (64 keys):
 //   1 score  a = +0; bf16: for each pair i of d ascending, a = fma(q[2i+1], k[2i+1], a), then
@@ -87,8 +87,8 @@ void AddTile(const AttentionArgs& a, const Row& row, int kv_head, const T* q, in
   for (int i = 0; i < kKvTile; ++i) {
     const int64_t position = tile_begin + i;
     const auto* k = reinterpret_cast<const T*>(a.kv.keys(page_of(position), kv_head));
-    s[i] = position > row.position ? -__builtin_inff()
-                                   : Score(a, q, k, position % a.kv.page_tokens);
+    s[i] =
+        position > row.position ? -__builtin_inff() : Score(a, q, k, position % a.kv.page_tokens);
     if (s[i] > n) n = s[i];
   }
 
@@ -108,10 +108,9 @@ void AddTile(const AttentionArgs& a, const Row& row, int kv_head, const T* q, in
       const int64_t position = tile_begin + j;
       const auto* v = reinterpret_cast<const T*>(a.kv.values(page_of(position), kv_head));
       for (int d = 0; d < d_end; ++d) {
-        const float value =
-            position > row.position
-                ? 0.0f
-                : LoadElement(v + a.kv.value_index(position % a.kv.page_tokens, d));
+        const float value = position > row.position
+                                ? 0.0f
+                                : LoadElement(v + a.kv.value_index(position % a.kv.page_tokens, d));
         state.o[d] = __builtin_fmaf(p[j], value, state.o[d]);
       }
     }
@@ -194,8 +193,11 @@ void Run(const AttentionArgs& a, Slice slice, std::byte* scratch) {
 
 }  // namespace
 
-extern const Kernel<AttentionArgs> kAttentionRef{.name = "ref", .isa = Isa::kPortable,
-                                                 .refuse = Refuse, .units = Units,
-                                                 .scratch_bytes = ScratchBytes, .run = Run};
+extern const Kernel<AttentionArgs> kAttentionRef{.name = "ref",
+                                                 .isa = Isa::kPortable,
+                                                 .refuse = Refuse,
+                                                 .units = Units,
+                                                 .scratch_bytes = ScratchBytes,
+                                                 .run = Run};
 
 }  // namespace weft::kernels

@@ -18,14 +18,12 @@ namespace weft::kernels {
 struct KvLayout {
   std::byte* base = nullptr;  // of this layer on this rank
   DType dtype = DType::kBF16;
-  int kv_heads = 0;           // on this rank
+  int kv_heads = 0;  // on this rank
   int head_dim = 0;
   int page_tokens = 0;
 
   int64_t head_elements() const { return int64_t{page_tokens} * head_dim; }  // of K, and of V
-  int64_t page_bytes() const {
-    return kv_heads * 2 * head_elements() * FactsOf(dtype).block_bytes;
-  }
+  int64_t page_bytes() const { return kv_heads * 2 * head_elements() * FactsOf(dtype).block_bytes; }
   std::byte* keys(int64_t page, int head) const {
     return base + page * page_bytes() + head * 2 * head_elements() * FactsOf(dtype).block_bytes;
   }

@@ -56,7 +56,7 @@ void Run(const KvWriteArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<KvWriteArgs> kKvWriteRef{.name = "ref", .isa = Isa::kPortable,
-                                             .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<KvWriteArgs> kKvWriteRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

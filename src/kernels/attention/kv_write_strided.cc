@@ -1,7 +1,7 @@
 // The KV cache's writer, by 32-bit units: in both dtypes an element pair of K (a bf16 pair, or one
-// float) is one unit, 64 bytes from the next, so K is a strided copy; V of float32 is contiguous, and
-// V of bfloat16 is 16-bit stores beside the neighbour key's. The order of no sum is at stake: equal
-// to the contract because each element is copied once.
+// float) is one unit, 64 bytes from the next, so K is a strided copy; V of float32 is contiguous,
+// and V of bfloat16 is 16-bit stores beside the neighbour key's. The order of no sum is at stake:
+// equal to the contract because each element is copied once.
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -20,15 +20,15 @@ void WriteHead16(const KvLayout& kv, int64_t page, int64_t offset, int head, con
   auto* k_at = reinterpret_cast<uint32_t*>(kv.keys(page, head)) +
                offset / 16 * (kv.head_dim / 2) * 16 + offset % 16;
   for (int i = 0; i < kv.head_dim / 2; ++i) std::memcpy(k_at + i * 16, k + i * 2, 4);
-  auto* v_at = reinterpret_cast<uint16_t*>(kv.values(page, head)) +
-               offset / 2 * kv.head_dim * 2 + offset % 2;
+  auto* v_at = reinterpret_cast<uint16_t*>(kv.values(page, head)) + offset / 2 * kv.head_dim * 2 +
+               offset % 2;
   for (int d = 0; d < kv.head_dim; ++d) v_at[d * 2] = v[d];
 }
 
 void WriteHead32(const KvLayout& kv, int64_t page, int64_t offset, int head, const uint32_t* k,
                  const uint32_t* v) {
-  auto* k_at = reinterpret_cast<uint32_t*>(kv.keys(page, head)) +
-               offset / 16 * kv.head_dim * 16 + offset % 16;
+  auto* k_at = reinterpret_cast<uint32_t*>(kv.keys(page, head)) + offset / 16 * kv.head_dim * 16 +
+               offset % 16;
   for (int d = 0; d < kv.head_dim; ++d) k_at[d * 16] = k[d];
   auto* v_at = reinterpret_cast<uint32_t*>(kv.values(page, head)) + offset * kv.head_dim;
   std::memcpy(v_at, v, static_cast<size_t>(kv.head_dim) * 4);
@@ -58,7 +58,7 @@ void Run(const KvWriteArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<KvWriteArgs> kKvWriteStrided{.name = "strided", .isa = Isa::kPortable,
-                                              .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<KvWriteArgs> kKvWriteStrided{
+    .name = "strided", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

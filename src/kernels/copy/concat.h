@@ -1,4 +1,5 @@
-// y[i] = a[i] ++ b[i]: rows side by side, as the draft head reads the next token's embedding and a hidden row.
+// y[i] = a[i] ++ b[i]: rows side by side, as the draft head reads the next token's embedding and a
+// hidden row.
 #pragma once
 
 #include "kernels/kernel.h"

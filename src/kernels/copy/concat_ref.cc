@@ -17,7 +17,9 @@ int64_t Units(const ConcatArgs& a) { return a.y.rows; }
 
 void Run(const ConcatArgs& a, Slice slice, std::byte*) {
   const DType dtype = a.y.dtype;
-  const auto row = [&](const View& v, int64_t i) { return static_cast<std::byte*>(v.data) + BytesOf(dtype, i * v.stride); };
+  const auto row = [&](const View& v, int64_t i) {
+    return static_cast<std::byte*>(v.data) + BytesOf(dtype, i * v.stride);
+  };
   const int64_t left = BytesOf(dtype, a.a.cols), right = BytesOf(dtype, a.b.cols);
   for (int64_t i = slice.begin; i < slice.end; ++i) {
     std::memcpy(row(a.y, i), row(a.a, i), static_cast<size_t>(left));
@@ -27,7 +29,7 @@ void Run(const ConcatArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<ConcatArgs> kConcatRef{.name = "ref", .isa = Isa::kPortable,
-                                           .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<ConcatArgs> kConcatRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

@@ -19,7 +19,8 @@ int64_t Units(const GatherRowsArgs& a) { return a.int8_rows ? a.yq.rows : a.y.ro
 void CopyRow(const GatherRowsArgs& a, int64_t i) {
   const auto* x = static_cast<const std::byte*>(a.x.data);
   auto* y = static_cast<std::byte*>(a.y.data);
-  std::memcpy(y + BytesOf(a.y.dtype, i * a.y.stride), x + BytesOf(a.x.dtype, a.rows[i] * a.x.stride),
+  std::memcpy(y + BytesOf(a.y.dtype, i * a.y.stride),
+              x + BytesOf(a.x.dtype, a.rows[i] * a.x.stride),
               static_cast<size_t>(BytesOf(a.x.dtype, a.x.cols)));
 }
 
@@ -38,7 +39,7 @@ void Run(const GatherRowsArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<GatherRowsArgs> kGatherRowsRef{.name = "ref", .isa = Isa::kPortable,
-                                                   .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<GatherRowsArgs> kGatherRowsRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

@@ -6,8 +6,10 @@ namespace {
 using Blocks = CausalConvBlocks<Lanes8>;
 }  // namespace
 
-extern const Kernel<CausalConvArgs> kCausalConvAvx2{
-    .name = "avx2", .isa = Isa::kAvx2, .refuse = Blocks::Refuse, .units = Blocks::Units,
-    .run = Blocks::Run};
+extern const Kernel<CausalConvArgs> kCausalConvAvx2{.name = "avx2",
+                                                    .isa = Isa::kAvx2,
+                                                    .refuse = Blocks::Refuse,
+                                                    .units = Blocks::Units,
+                                                    .run = Blocks::Run};
 
 }  // namespace weft::kernels

@@ -8,8 +8,10 @@ using Blocks = CausalConvBlocks<Lanes16>;
 }  // namespace
 
 extern const Kernel<CausalConvArgs> kCausalConvAvx512;
-const Kernel<CausalConvArgs> kCausalConvAvx512{
-    .name = "avx512bf16", .isa = Isa::kAvx512Bf16, .refuse = Blocks::Refuse,
-    .units = Blocks::Units, .run = Blocks::Run};
+const Kernel<CausalConvArgs> kCausalConvAvx512{.name = "avx512bf16",
+                                               .isa = Isa::kAvx512Bf16,
+                                               .refuse = Blocks::Refuse,
+                                               .units = Blocks::Units,
+                                               .run = Blocks::Run};
 
 }  // namespace weft::kernels

@@ -70,7 +70,7 @@ void Run(const CausalConvArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<CausalConvArgs> kCausalConvRef{.name = "ref", .isa = Isa::kPortable,
-                                                   .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<CausalConvArgs> kCausalConvRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

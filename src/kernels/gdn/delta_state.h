@@ -1,13 +1,13 @@
-// Where the recurrent states of the gated delta rule are, shared by the kernels and by whoever holds
-// the pool: one slot per sequence, in floats.
+// Where the recurrent states of the gated delta rule are, shared by the kernels and by whoever
+// holds the pool: one slot per sequence, in floats.
 //
 //   states  [value heads][ceil(Dv / 16)][Dk][16]   S[i][j] of a head, by tiles of 16 columns j
 //   log     [log_max][value heads] records of      gamma, then 15 floats that nobody touches;
 //                                                  k [Dk rounded up to 16], e [Dv rounded up to 16]
 //
-// Columns beyond Dv are computed as columns with v = 0: they are +0 and stay it. What a record holds
-// beyond Dk is never touched. Every value head logs its own copy of k, though several may share a
-// key head: it reads the old one and writes the new one in the same step as the others do.
+// Columns beyond Dv are computed as columns with v = 0: they are +0 and stay it. What a record
+// holds beyond Dk is never touched. Every value head logs its own copy of k, though several may
+// share a key head: it reads the old one and writes the new one in the same step as the others do.
 // A slot and the pool's base are 64-byte aligned (a slot is a multiple of 16 floats).
 #pragma once
 

@@ -1,7 +1,7 @@
 // The gated delta rule: every value head carries a matrix S [Dk, Dv] from row to row,
 //   S <- gamma S;  e = beta (v - S^T k);  S <- S + k e^T;  y = S^T q,
-// with one gate gamma = exp(g) <= 1 and one beta per row and head, q and k brought to length 1 and q
-// then divided by sqrt(Dk). Everything but y is fp32 and rounded nowhere else.
+// with one gate gamma = exp(g) <= 1 and one beta per row and head, q and k brought to length 1 and
+// q then divided by sqrt(Dk). Everything but y is fp32 and rounded nowhere else.
 //
 // One row of one value head, in this order:
 //   1 k, q    the sum of squares in 16 lanes (lane j takes j, j + 16, ..., acc = fma(x, x, acc)),
@@ -41,12 +41,12 @@ struct GatedDeltaArgs {
   const int32_t* key_of_head = nullptr;  // [value_heads] -> key head here
   int key_heads = 0;
   int value_heads = 0;
-  int key_dim = 0;                       // Dk
-  int value_dim = 0;                     // Dv
+  int key_dim = 0;    // Dk
+  int value_dim = 0;  // Dv
   const Segment* segments = nullptr;
   int segment_count = 0;
-  float* state = nullptr;                // the pool of this layer (delta_state.h)
-  int64_t state_stride = 0;              // floats between slots
+  float* state = nullptr;    // the pool of this layer (delta_state.h)
+  int64_t state_stride = 0;  // floats between slots
   int log_max = 0;
 
   DeltaStateLayout layout() const { return {value_heads, key_dim, value_dim, log_max}; }

@@ -6,8 +6,11 @@ namespace {
 using Blocks = GatedDeltaBlocks<Lanes8>;
 }  // namespace
 
-extern const Kernel<GatedDeltaArgs> kGatedDeltaAvx2{
-    .name = "avx2", .isa = Isa::kAvx2, .refuse = Blocks::Refuse, .units = Blocks::Units,
-    .scratch_bytes = Blocks::ScratchBytes, .run = Blocks::Run};
+extern const Kernel<GatedDeltaArgs> kGatedDeltaAvx2{.name = "avx2",
+                                                    .isa = Isa::kAvx2,
+                                                    .refuse = Blocks::Refuse,
+                                                    .units = Blocks::Units,
+                                                    .scratch_bytes = Blocks::ScratchBytes,
+                                                    .run = Blocks::Run};
 
 }  // namespace weft::kernels

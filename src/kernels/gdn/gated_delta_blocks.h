@@ -1,9 +1,9 @@
 // The gated delta rule for the instruction sets.
 //
 // Rows go in blocks: the unit brings q and k of a block to length 1 once, into scratch, and then
-// every tile of columns walks down the rows of the block while its part of the state, Dk by 16 or 32
-// floats, stays in L1. A segment of one row is one sweep over the state in place: a tile comes from
-// memory while the one before it is worked on.
+// every tile of columns walks down the rows of the block while its part of the state, Dk by 16 or
+// 32 floats, stays in L1. A segment of one row is one sweep over the state in place: a tile comes
+// from memory while the one before it is worked on.
 //
 // The logged rows of a segment are all in its last block, where they work on a copy of the tile.
 // gamma and k of the log are written when every tile has read what is to be replayed.
@@ -23,8 +23,8 @@ extern const Kernel<GatedDeltaArgs> kGatedDeltaRef;
 
 namespace {
 
-// kVectors registers of columns of one head's state. Vector u of row i is at state + 16 i + apart u.
-// The sweeps copy it first: behind a pointer GCC reads it again after every store.
+// kVectors registers of columns of one head's state. Vector u of row i is at state + 16 i + apart
+// u. The sweeps copy it first: behind a pointer GCC reads it again after every store.
 template <typename L, int kVectors>
 struct DeltaTile {
   using V = typename L::V;
@@ -37,8 +37,8 @@ struct DeltaTile {
 
   WEFT_INLINE float* At(int i, int u) const { return state + i * kDeltaTile + u * apart; }
 
-  // Of the tile behind this one, what lies beside row i. The second sweep asks for it, which has the
-  // time: one row over a state in memory, Zen 3, one core of a shared machine: 27 GB/s read and
+  // Of the tile behind this one, what lies beside row i. The second sweep asks for it, which has
+  // the time: one row over a state in memory, Zen 3, one core of a shared machine: 27 GB/s read and
   // written; 22 if the first sweep asks or none.
   template <bool kAhead>
   WEFT_INLINE void Prefetch(int i) const {
@@ -127,9 +127,9 @@ struct GatedDeltaBlocks {
   // q and k of a block are 64 KiB at Dk = 128, read in order by every tile, of which a block reads
   // and writes each once.
   static constexpr int kRows = kDeltaLogMax;
-  // AVX2: four chains of two registers and what they need are all 16; 70 to 75 % of the peak of FMAs
-  // at 128 by 128 (Zen 3), where the first sweep waits for its loads. AVX-512: two tiles at once,
-  // for the latency of its chains.
+  // AVX2: four chains of two registers and what they need are all 16; 70 to 75 % of the peak of
+  // FMAs at 128 by 128 (Zen 3), where the first sweep waits for its loads. AVX-512: two tiles at
+  // once, for the latency of its chains.
   static constexpr int kVectors = 2;
   using Tile = DeltaTile<L, kVectors>;
 
@@ -305,7 +305,8 @@ struct GatedDeltaBlocks {
     for (int64_t unit = slice.begin; unit < slice.end; ++unit) {
       const Segment& s = a.segments[unit % a.segment_count];
       const auto head = static_cast<int>(unit / a.segment_count);
-      a.y.dtype == DType::kBF16 ? Unit<Bf16>(a, s, head, scratch) : Unit<float>(a, s, head, scratch);
+      a.y.dtype == DType::kBF16 ? Unit<Bf16>(a, s, head, scratch)
+                                : Unit<float>(a, s, head, scratch);
     }
   }
 };

@@ -155,8 +155,11 @@ void Run(const GatedDeltaArgs& a, Slice slice, std::byte* memory) {
 
 }  // namespace
 
-extern const Kernel<GatedDeltaArgs> kGatedDeltaRef{
-    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units,
-    .scratch_bytes = ScratchBytes, .run = Run};
+extern const Kernel<GatedDeltaArgs> kGatedDeltaRef{.name = "ref",
+                                                   .isa = Isa::kPortable,
+                                                   .refuse = Refuse,
+                                                   .units = Units,
+                                                   .scratch_bytes = ScratchBytes,
+                                                   .run = Run};
 
 }  // namespace weft::kernels

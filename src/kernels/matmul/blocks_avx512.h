@@ -11,7 +11,9 @@
 namespace weft::kernels {
 
 // What an unsigned code is above its integer; Q8_0's are made unsigned by w ^ 0x80 = w + 128.
-static constexpr int ZeroOf(DType type) { return type == DType::kQ8_0 ? 128 : BlockLayoutOf(type).zero; }
+static constexpr int ZeroOf(DType type) {
+  return type == DType::kQ8_0 ? 128 : BlockLayoutOf(type).zero;
+}
 
 // Quad `kQuad` of a step: byte 4o + b is the unsigned code of input 4*kQuad + b of output o.
 template <DType kType, int kQuad>
@@ -29,8 +31,8 @@ static WEFT_INLINE v512::Words Codes(const std::byte* step) {
       constexpr int kAt = kLayout.bits == 5 ? kQuad : 2 * (kQuad % 4);
       constexpr int kOffset = kLayout.bits == 5 ? 0 : kQuad / 4 * 64;
       const v512::Words high = v512::LoadWords(step + kOffset);
-      const v512::Words shifted = kAt <= 4 ? v512::ShiftLeft(high, (4 - kAt) & 31)
-                                           : v512::ShiftRight(high, (kAt - 4) & 31);
+      const v512::Words shifted =
+          kAt <= 4 ? v512::ShiftLeft(high, (4 - kAt) & 31) : v512::ShiftRight(high, (kAt - 4) & 31);
       return v512::Or(low, v512::And(shifted, v512::SetBytes(kLayout.bits == 5 ? 0x10 : 0x30)));
     }
   }
@@ -65,14 +67,13 @@ static WEFT_INLINE StepScales ScalesOf(const std::byte* header, int sub) {
     const v512::Words both = v512::LoadUnsignedBytes(header + 192 + sub / 2 * 16);
     const v512::Words high = sub % 2 == 0 ? both : v512::ShiftRight(both, 4);
     const v512::Words three = v512::SetWords(3);
-    const v512::Words sc = v512::Or(v512::And(low, v512::SetWords(15)),
-                                    v512::ShiftLeft(v512::And(high, three), 4));
-    const v512::Words m = v512::Or(
-        v512::ShiftRight(low, 4), v512::ShiftLeft(v512::And(v512::ShiftRight(high, 2), three), 4));
+    const v512::Words sc =
+        v512::Or(v512::And(low, v512::SetWords(15)), v512::ShiftLeft(v512::And(high, three), 4));
+    const v512::Words m = v512::Or(v512::ShiftRight(low, 4),
+                                   v512::ShiftLeft(v512::And(v512::ShiftRight(high, 2), three), 4));
     out.scale[0] = out.scale[1] = v512::Multiply(d, v512::ToFloats(sc));
     const v512::Floats product = v512::Multiply(v512::LoadHalves(header + 32), v512::ToFloats(m));
-    out.min = v512::BitsToFloats(
-        v512::Xor(v512::FloatBits(product), v512::SetWords(INT32_MIN)));
+    out.min = v512::BitsToFloats(v512::Xor(v512::FloatBits(product), v512::SetWords(INT32_MIN)));
   } else if constexpr (kType == DType::kQ6_K) {
     for (int i = 0; i < 2; ++i) {
       const v512::Words sc = v512::LoadSignedBytes(header + 32 + (sub * 2 + i) * 16);

@@ -129,18 +129,21 @@ struct Driver {
     return (rows + Core::kTileRows - 1) / Core::kTileRows;
   }
 
-  // Lines of the unit's outputs, a row apart from one another, so that no hardware guesses them: they
-  // come while the tiles are computed.
-  static WEFT_INLINE void PrefetchOutputs(const MatmulArgs& a, int64_t unit, int64_t row, int rows) {
+  // Lines of the unit's outputs, a row apart from one another, so that no hardware guesses them:
+  // they come while the tiles are computed.
+  static WEFT_INLINE void PrefetchOutputs(const MatmulArgs& a, int64_t unit, int64_t row,
+                                          int rows) {
     const int group = Core::Group(a.rows);
     const int64_t first_row = unit / Groups(a) * BlockRows(a) + row;
     const int64_t n = a.w.panel_begin[unit % Groups(a) * group];
     const int64_t element = a.finish && a.y.dtype != DType::kF32 ? 2 : 4;
-    const auto* out = a.finish ? static_cast<const char*>(a.y.data) : reinterpret_cast<const char*>(a.partials);
+    const auto* out =
+        a.finish ? static_cast<const char*>(a.y.data) : reinterpret_cast<const char*>(a.partials);
     const int64_t stride = a.finish ? a.y.stride : a.w.n;
     for (int r = 0; r < rows; ++r) {
       const char* line = out + ((first_row + r) * stride + n) * element;
-      for (int64_t i = 0; i < group * kPanelOutputs * element; i += 64) __builtin_prefetch(line + i, 1);
+      for (int64_t i = 0; i < group * kPanelOutputs * element; i += 64)
+        __builtin_prefetch(line + i, 1);
     }
   }
 

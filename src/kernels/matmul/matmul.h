@@ -16,10 +16,10 @@
 namespace weft::kernels {
 
 struct MatmulArgs {
-  View x;                  // [M, K] float32 or bfloat16; unused with xq
-  QuantisedRows xq;        // [M, K] int8 activations (dtype of W quantised and xq.q != nullptr)
+  View x;            // [M, K] float32 or bfloat16; unused with xq
+  QuantisedRows xq;  // [M, K] int8 activations (dtype of W quantised and xq.q != nullptr)
   bool int8_activations = false;
-  int64_t rows = 0;        // M, live rows
+  int64_t rows = 0;  // M, live rows
   PackedMatrix w;
   const uint8_t* merges = nullptr;  // [k_leaves]: additions after each leaf
   int roots = 1;                    // subtotals left at the end

@@ -1,10 +1,10 @@
 // Matmul by plain weights (BF16, F16, F32), AVX2.
 //
 // Tile: R rows x P panels of 16 outputs in 2RP accumulators, at least 8 (an FMA takes 4 cycles, two
-// start per cycle), but 6 for 3 rows: 12 would not fit beside two panels' weights, and a stream from
-// memory leaves these 6 time enough. x is widened to fp32 once per row block and laid
-// out [k][R], one stream whatever the row stride; each broadcast feeds 2P FMAs. A bf16 pair is
-// split by a mask (odd) and a shift (even).
+// start per cycle), but 6 for 3 rows: 12 would not fit beside two panels' weights, and a stream
+// from memory leaves these 6 time enough. x is widened to fp32 once per row block and laid out
+// [k][R], one stream whatever the row stride; each broadcast feeds 2P FMAs. A bf16 pair is split by
+// a mask (odd) and a shift (even).
 #include <immintrin.h>
 
 #include "kernels/matmul/driver.h"
@@ -22,9 +22,9 @@ struct WeightsBf16 {
   static WEFT_INLINE int InputOf(int which) { return 1 - which; }
   static WEFT_INLINE __m256 Load(const std::byte* p, int which, int half) {
     const __m256i pair = _mm256_load_si256(reinterpret_cast<const __m256i*>(p + half * 32));
-    const __m256i wide = which == 0
-                             ? _mm256_and_si256(pair, _mm256_set1_epi32(static_cast<int>(0xffff0000)))
-                             : _mm256_slli_epi32(pair, 16);
+    const __m256i wide =
+        which == 0 ? _mm256_and_si256(pair, _mm256_set1_epi32(static_cast<int>(0xffff0000)))
+                   : _mm256_slli_epi32(pair, 16);
     return _mm256_castsi256_ps(wide);
   }
 };
@@ -54,9 +54,8 @@ void DenseTile(const TileArgs& tile) {
   Unroll<R * kColumns>([&](auto i) WEFT_INLINED {
     constexpr int kRow = i.value / kColumns;
     constexpr int kColumn = i.value % kColumns;
-    acc[i.value] = tile.first
-                       ? _mm256_setzero_ps()
-                       : _mm256_loadu_ps(tile.acc + kRow * tile.acc_stride + kColumn * 8);
+    acc[i.value] = tile.first ? _mm256_setzero_ps()
+                              : _mm256_loadu_ps(tile.acc + kRow * tile.acc_stride + kColumn * 8);
   });
   const std::byte* w[P];
   const std::byte* next[P];

@@ -22,8 +22,9 @@ struct WeightsBf16 {
   static WEFT_INLINE int InputOf(int which) { return 1 - which; }
   static WEFT_INLINE v512::Floats Load(const std::byte* p, int which) {
     const v512::Words pair = v512::LoadWords(p);
-    return v512::BitsToFloats(which == 0 ? v512::And(pair, v512::SetWords(static_cast<int>(0xffff0000)))
-                                         : v512::ShiftLeft(pair, 16));
+    return v512::BitsToFloats(which == 0
+                                  ? v512::And(pair, v512::SetWords(static_cast<int>(0xffff0000)))
+                                  : v512::ShiftLeft(pair, 16));
   }
 };
 
@@ -65,12 +66,10 @@ void DenseTile(const TileArgs& tile) {
     });
     Unroll<W::kInputs>([&](auto which) WEFT_INLINED {
       v512::Floats weights[P];
-      Unroll<P>([&](auto p) WEFT_INLINED {
-        weights[p.value] = W::Load(w[p.value] + at, which.value);
-      });
+      Unroll<P>([&](auto p)
+                    WEFT_INLINED { weights[p.value] = W::Load(w[p.value] + at, which.value); });
       Unroll<R>([&](auto r) WEFT_INLINED {
-        const v512::Floats xv =
-            v512::BroadcastFloat(x + W::InputOf(which.value) * R + r.value);
+        const v512::Floats xv = v512::BroadcastFloat(x + W::InputOf(which.value) * R + r.value);
         Unroll<P>([&](auto p) WEFT_INLINED {
           v512::Floats& sum = acc[r.value * P + p.value];
           sum = v512::Fma(weights[p.value], xv, sum);

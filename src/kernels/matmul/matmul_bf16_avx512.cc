@@ -35,8 +35,7 @@ void Bf16Tile(const TileArgs& tile) {
     Unroll<R>([&](auto r) WEFT_INLINED {
       const v512::Words xv = v512::BroadcastWord(x + r.value * 4);
       Unroll<P>([&](auto p) WEFT_INLINED {
-        acc[r.value * P + p.value] =
-            v512::DotBf16(acc[r.value * P + p.value], pairs[p.value], xv);
+        acc[r.value * P + p.value] = v512::DotBf16(acc[r.value * P + p.value], pairs[p.value], xv);
       });
     });
     x += R * 4;

@@ -3,9 +3,9 @@
 // A tile instruction gives the dots of 16 rows by 16 outputs over a whole block, in int32 and so
 // exact: the same bits as any other int8 kernel. What is left for the vector unit is the contract's
 // own work, per row and block a conversion, the product of the scales and an FMA (two FMAs for
-// formats with a min). The two do not overlap on Sapphire Rapids: per block of 32 inputs the dot (16
-// cycles) and its store (16) take 32 cycles, the vectors 30, both together 66, so a tile cannot pass
-// 1 TOP/s a core at 3.8 GHz, 4x less than dots of 64 inputs could do.
+// formats with a min). The two do not overlap on Sapphire Rapids: per block of 32 inputs the dot
+// (16 cycles) and its store (16) take 32 cycles, the vectors 30, both together 66, so a tile cannot
+// pass 1 TOP/s a core at 3.8 GHz, 4x less than dots of 64 inputs could do.
 //
 // The codes and scales of a piece are expanded once, to signed bytes and floats, and passed over by
 // all rows of a large block; the 16 accumulators of a tile stay in registers.
@@ -31,8 +31,8 @@ struct alignas(64) ExpandedBlock {
   float min[kPanelOutputs];
 };
 
-// A block of a tile's prepared rows: q [R][32] int8, d [R], f32(sum of q) [R]. The tile unit reads 16
-// rows whatever R is; what it makes of the bytes behind them goes nowhere.
+// A block of a tile's prepared rows: q [R][32] int8, d [R], f32(sum of q) [R]. The tile unit reads
+// 16 rows whatever R is; what it makes of the bytes behind them goes nowhere.
 constexpr int64_t kPreparedBytes = kStepInputs + 8;  // a row of a block
 
 template <DType kType>
@@ -135,7 +135,9 @@ struct Core {
   static constexpr int64_t kExpandBytes = kChunk / kStepInputs * int64_t{sizeof(ExpandedBlock)};
 
   static WEFT_INLINE int Group(int64_t) { return 1; }
-  static WEFT_INLINE int64_t XBytes(int64_t inputs) { return inputs / kStepInputs * kPreparedBytes; }
+  static WEFT_INLINE int64_t XBytes(int64_t inputs) {
+    return inputs / kStepInputs * kPreparedBytes;
+  }
 
   static void PrepareX(const MatmulArgs& a, int64_t row, int rows, std::byte* to) {
     const int64_t blocks = a.w.k / kStepInputs;

@@ -68,8 +68,8 @@ WEFT_INLINE void Dots(const std::byte* step, int half, const int32_t* x, __m256i
 
 // acc = fma(f32(dot - correction), scale * da, acc)
 template <int R, bool kCorrect>
-WEFT_INLINE void Scale(const __m256i* dot, const int32_t* correction, const float* da,
-                       __m256 scale, float* acc, int64_t acc_stride) {
+WEFT_INLINE void Scale(const __m256i* dot, const int32_t* correction, const float* da, __m256 scale,
+                       float* acc, int64_t acc_stride) {
   Unroll<R>([&](auto r) WEFT_INLINED {
     __m256i exact = dot[r.value];
     if constexpr (kCorrect) {

@@ -33,8 +33,7 @@ WEFT_INLINE void AddDots(const std::byte* step, const int32_t* x, const int32_t*
     if constexpr (ZeroOf(kType) != 0) {
       exact = v512::Subtract(exact, v512::BroadcastWord(correction + r.value));
     }
-    const v512::Floats factor =
-        v512::Multiply(scale, v512::BroadcastFloat(x + 8 * R + r.value));
+    const v512::Floats factor = v512::Multiply(scale, v512::BroadcastFloat(x + 8 * R + r.value));
     acc[r.value] = v512::Fma(v512::ToFloats(exact), factor, acc[r.value]);
   });
 }
@@ -70,8 +69,8 @@ void Int8Tile(const TileArgs& tile) {
   constexpr BlockLayout kLayout = BlockLayoutOf(kType);
   v512::Floats acc[R];
   Unroll<R>([&](auto r) WEFT_INLINED {
-    acc[r.value] = tile.first ? v512::ZeroFloats()
-                              : v512::LoadFloats(tile.acc + r.value * tile.acc_stride);
+    acc[r.value] =
+        tile.first ? v512::ZeroFloats() : v512::LoadFloats(tile.acc + r.value * tile.acc_stride);
   });
   const std::byte* header = tile.w[0];
   const std::byte* next = tile.next[0];

@@ -109,8 +109,7 @@ float SumInt8(const MatmulArgs& a, int64_t row, Leaf leaf, int output) {
 float SumLeaf(const MatmulArgs& a, int64_t row, Leaf leaf, int output) {
   if (a.w.dtype == DType::kBF16) return SumBf16(a, row, leaf, output);
   if (!IsQuantised(a.w.dtype)) return SumPlain(a, row, leaf, output);
-  return a.int8_activations ? SumInt8(a, row, leaf, output)
-                            : SumBlocksByBf16(a, row, leaf, output);
+  return a.int8_activations ? SumInt8(a, row, leaf, output) : SumBlocksByBf16(a, row, leaf, output);
 }
 
 void Store(const MatmulArgs& a, int64_t row, int64_t n, const float* stack) {
@@ -157,8 +156,11 @@ int64_t Units(const MatmulArgs& a) { return a.w.panels; }
 }  // namespace
 
 extern const Kernel<MatmulArgs> kMatmulRef;
-const Kernel<MatmulArgs> kMatmulRef{
-    .name = "ref", .isa = Isa::kPortable, .refuse = RefuseMatmul, .units = Units, .run = Run,
-    .panels = [](const MatmulArgs&, Slice units) { return units; }};
+const Kernel<MatmulArgs> kMatmulRef{.name = "ref",
+                                    .isa = Isa::kPortable,
+                                    .refuse = RefuseMatmul,
+                                    .units = Units,
+                                    .run = Run,
+                                    .panels = [](const MatmulArgs&, Slice units) { return units; }};
 
 }  // namespace weft::kernels

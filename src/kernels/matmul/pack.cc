@@ -26,8 +26,7 @@ void PackPlain(const std::byte* const* rows, int count, int64_t k_begin, int64_t
   }
 }
 
-void PackBf16(const std::byte* const* rows, int count, int64_t k_begin, int64_t k,
-              std::byte* dst) {
+void PackBf16(const std::byte* const* rows, int count, int64_t k_begin, int64_t k, std::byte* dst) {
   for (int o = 0; o < count; ++o) {
     const std::byte* src = rows[o] + k_begin * 2;
     std::byte* to = dst + o * 4;

@@ -30,8 +30,7 @@ int CodeAt(const BlockLayout& layout, const uint8_t* step, int k, int output) {
 StepValues DecodeStep(DType dtype, const std::byte* panel, int64_t step, int output) {
   const BlockLayout layout = BlockLayoutOf(dtype);
   const int64_t steps = layout.super_inputs / kStepInputs;
-  const auto* header =
-      reinterpret_cast<const uint8_t*>(panel) + step / steps * SuperBytes(layout);
+  const auto* header = reinterpret_cast<const uint8_t*>(panel) + step / steps * SuperBytes(layout);
   const int sub = static_cast<int>(step % steps);
   StepValues out;
   out.min = 0.0f;
@@ -39,9 +38,7 @@ StepValues DecodeStep(DType dtype, const std::byte* panel, int64_t step, int out
   switch (dtype) {
     case DType::kQ4_0:
     case DType::kQ5_0:
-    case DType::kQ8_0:
-      out.scale[0] = out.scale[1] = d;
-      break;
+    case DType::kQ8_0: out.scale[0] = out.scale[1] = d; break;
     case DType::kQ4_1:
     case DType::kQ5_1:
       out.scale[0] = out.scale[1] = d;

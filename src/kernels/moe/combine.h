@@ -1,10 +1,11 @@
-// What the experts of a token have computed, weighted and added: fp32 roots of the expert leaves that are here.
+// What the experts of a token have computed, weighted and added: fp32 roots of the expert leaves
+// that are here.
 //
-// For each token t and column h: every leaf is summed by itself from +0 over its routed experts, ascending by id,
-// acc = fma(weight, f32(row of the route), acc); a leaf without a routed expert is +0, and is added like the others;
-// then `merges` says how the subtotals are added (tensor/leaf_table.h). What remains are the roots, to be finished as
-// those of a matmul are: partials[r][t][h].
-// Source: docs/numerics.md 4 and 10.
+// For each token t and column h: every leaf is summed by itself from +0 over its routed experts,
+// ascending by id, acc = fma(weight, f32(row of the route), acc); a leaf without a routed expert is
+// +0, and is added like the others; then `merges` says how the subtotals are added
+// (tensor/leaf_table.h). What remains are the roots, to be finished as those of a matmul are:
+// partials[r][t][h]. Source: docs/numerics.md 4 and 10.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -15,12 +16,13 @@ namespace weft::kernels {
 inline constexpr int64_t kCombineColumns = 256;  // of a unit
 
 struct CombineArgs {
-  View rows;                       // [n, H] float32 or bfloat16: down projections in the order of group_routes
-  int64_t tokens = 0;              // T, live rows
-  int top_k = 1;                   // <= kTopKMax
-  const int32_t* ids = nullptr;    // [T, top_k] ascending within a row
-  const int32_t* place = nullptr;  // [T, top_k] row of each route; not looked at where a leaf is elsewhere
-  const float* weights = nullptr;  // [T, top_k]
+  View rows;           // [n, H] float32 or bfloat16: down projections in the order of group_routes
+  int64_t tokens = 0;  // T, live rows
+  int top_k = 1;       // <= kTopKMax
+  const int32_t* ids = nullptr;  // [T, top_k] ascending within a row
+  const int32_t* place =
+      nullptr;  // [T, top_k] row of each route; not looked at where a leaf is elsewhere
+  const float* weights = nullptr;       // [T, top_k]
   const int32_t* leaf_begin = nullptr;  // [leaves + 1] expert ids of the leaves that are here
   int leaves = 0;
   const uint8_t* merges = nullptr;  // [leaves]

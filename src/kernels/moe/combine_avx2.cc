@@ -14,20 +14,23 @@ namespace {
 template <typename T>
 void Run(const CombineArgs& a, Slice slice) {
   constexpr int kVectors = 8;
-  ForEachCombineUnit(a, slice, [&](const CombineSteps& steps, int64_t t, int64_t col, int64_t end) WEFT_INLINED {
-    float* out = a.partials + t * a.rows.cols;
-    const auto load = [](const T* p) WEFT_INLINED { return Load8(p); };
-    const auto store = [&](int root, int64_t at, F8 x) WEFT_INLINED { x.Store(out + root * a.partials_stride + at); };
-    for (; col + kVectors * 8 <= end; col += kVectors * 8) {
-      CombineColumns<F8, T, kVectors>(steps, a.roots, col, load, store);
-    }
-    for (; col + 8 <= end; col += 8) CombineColumns<F8, T, 1>(steps, a.roots, col, load, store);
-    for (; col < end; ++col) {
-      CombineColumns<F1, T, 1>(
-          steps, a.roots, col, [](const T* p) WEFT_INLINED { return F1{LoadElement(p)}; },
-          [&](int root, int64_t at, F1 x) WEFT_INLINED { x.Store(out + root * a.partials_stride + at); });
-    }
-  });
+  ForEachCombineUnit(
+      a, slice, [&](const CombineSteps& steps, int64_t t, int64_t col, int64_t end) WEFT_INLINED {
+        float* out = a.partials + t * a.rows.cols;
+        const auto load = [](const T* p) WEFT_INLINED { return Load8(p); };
+        const auto store = [&](int root, int64_t at, F8 x)
+                               WEFT_INLINED { x.Store(out + root * a.partials_stride + at); };
+        for (; col + kVectors * 8 <= end; col += kVectors * 8) {
+          CombineColumns<F8, T, kVectors>(steps, a.roots, col, load, store);
+        }
+        for (; col + 8 <= end; col += 8) CombineColumns<F8, T, 1>(steps, a.roots, col, load, store);
+        for (; col < end; ++col) {
+          CombineColumns<F1, T, 1>(
+              steps, a.roots, col, [](const T* p) WEFT_INLINED { return F1{LoadElement(p)}; },
+              [&](int root, int64_t at, F1 x)
+                  WEFT_INLINED { x.Store(out + root * a.partials_stride + at); });
+        }
+      });
 }
 
 std::string Refuse(const CombineArgs& a) { return kCombineRef.refuse(a); }

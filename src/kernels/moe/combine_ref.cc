@@ -36,21 +36,25 @@ void CombineColumn(const CombineArgs& a, int64_t t, int64_t h) {
     }
   }
   WEFT_DCHECK(top == a.roots, "{} roots left, {} expected", top, a.roots);
-  for (int r = 0; r < a.roots; ++r) a.partials[r * a.partials_stride + t * a.rows.cols + h] = stack[r];
+  for (int r = 0; r < a.roots; ++r)
+    a.partials[r * a.partials_stride + t * a.rows.cols + h] = stack[r];
 }
 
 std::string Refuse(const CombineArgs& a) {
   if (a.rows.dtype != DType::kF32 && a.rows.dtype != DType::kBF16) {
     return fmt::format("no rows in {}", NameOf(a.rows.dtype));
   }
-  if (a.top_k < 1 || a.top_k > kTopKMax) return fmt::format("top {}, not 1 to {}", a.top_k, kTopKMax);
+  if (a.top_k < 1 || a.top_k > kTopKMax)
+    return fmt::format("top {}, not 1 to {}", a.top_k, kTopKMax);
   if (a.leaves < 0 || a.leaves > kLeavesMax) {
     return fmt::format("{} leaves of experts, at most {}", a.leaves, kLeavesMax);
   }
   return "";
 }
 
-int64_t Blocks(const CombineArgs& a) { return (a.rows.cols + kCombineColumns - 1) / kCombineColumns; }
+int64_t Blocks(const CombineArgs& a) {
+  return (a.rows.cols + kCombineColumns - 1) / kCombineColumns;
+}
 
 // Without leaves there are no roots.
 int64_t Units(const CombineArgs& a) { return a.leaves == 0 ? 0 : a.tokens * Blocks(a); }

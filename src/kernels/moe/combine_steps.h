@@ -1,8 +1,8 @@
 // The walk over a token's leaves, looked up once per token and then done for all its columns.
 //
-// Most leaves hold no routed expert (8 routes, 16 leaves), so subtotals that are +0 by definition are kept as a word
-// and not as registers: +0 + +0 is +0, and x + (+0) is an addition without a load. It is not left out: it makes +0 of
-// the -0 to which a product can be flushed.
+// Most leaves hold no routed expert (8 routes, 16 leaves), so subtotals that are +0 by definition
+// are kept as a word and not as registers: +0 + +0 is +0, and x + (+0) is an addition without a
+// load. It is not left out: it makes +0 of the -0 to which a product can be flushed.
 #pragma once
 
 #include <cstddef>
@@ -43,11 +43,13 @@ static WEFT_INLINE void FindSteps(const CombineArgs& a, int64_t t, CombineSteps&
   for (int l = 0; l < a.leaves; ++l) {
     const int begin = i;
     for (; i < a.top_k && ids[i] < a.leaf_begin[l + 1]; ++i) {
-      s.sources[i] = {static_cast<const std::byte*>(a.rows.data) + a.place[t * a.top_k + i] * row_bytes,
-                      a.weights[t * a.top_k + i]};
+      s.sources[i] = {
+          static_cast<const std::byte*>(a.rows.data) + a.place[t * a.top_k + i] * row_bytes,
+          a.weights[t * a.top_k + i]};
     }
     if (i > begin) {
-      s.steps[s.count++] = {CombineSteps::kLeaf, static_cast<uint8_t>(begin), static_cast<uint8_t>(i)};
+      s.steps[s.count++] = {CombineSteps::kLeaf, static_cast<uint8_t>(begin),
+                            static_cast<uint8_t>(i)};
     }
     s.is_zero[top++] = i == begin;
     for (int m = 0; m < a.merges[l]; ++m, --top) {
@@ -56,15 +58,16 @@ static WEFT_INLINE void FindSteps(const CombineArgs& a, int64_t t, CombineSteps&
       s.is_zero[top - 2] = left && right;
       if (left && right) continue;
       const bool again = left != right && s.steps[s.count - 1].kind == CombineSteps::kAddZero;
-      if (!again) s.steps[s.count++] = {left || right ? CombineSteps::kAddZero : CombineSteps::kAdd, 0, 0};
+      if (!again)
+        s.steps[s.count++] = {left || right ? CombineSteps::kAddZero : CombineSteps::kAdd, 0, 0};
     }
   }
 }
 
 // kVectors columns of V side by side. load(p): V from elements T; store(root, at, v).
 template <typename V, typename T, int kVectors, typename Load, typename Store>
-static WEFT_INLINE void CombineColumns(const CombineSteps& s, int roots, int64_t col, const Load& load,
-                                       const Store& store) {
+static WEFT_INLINE void CombineColumns(const CombineSteps& s, int roots, int64_t col,
+                                       const Load& load, const Store& store) {
   V stack[kLeavesMax][kVectors];
   int top = 0;
   for (int i = 0; i < s.count; ++i) {
@@ -104,7 +107,8 @@ static WEFT_INLINE void CombineColumns(const CombineSteps& s, int roots, int64_t
 
 // columns(steps, token, begin, end) for each unit of the slice.
 template <typename Columns>
-static WEFT_INLINE void ForEachCombineUnit(const CombineArgs& a, Slice slice, const Columns& columns) {
+static WEFT_INLINE void ForEachCombineUnit(const CombineArgs& a, Slice slice,
+                                           const Columns& columns) {
   const int64_t blocks = (a.rows.cols + kCombineColumns - 1) / kCombineColumns;
   CombineSteps steps;
   int64_t found = -1;

@@ -1,8 +1,10 @@
-// Routes (token t, its i-th expert) in the order in which experts work on them: by expert, then by token.
+// Routes (token t, its i-th expert) in the order in which experts work on them: by expert, then by
+// token.
 //
-// For experts [first, first + count), those that are here: begin[e] = routes of experts below first + e; token[j] =
-// the token of the j-th route in that order; place[t][i] = j, or -1 where the expert is elsewhere. Integers only: the
-// order is a definition, not a matter of rounding, and no row's bits depend on it.
+// For experts [first, first + count), those that are here: begin[e] = routes of experts below first
+// + e; token[j] = the token of the j-th route in that order; place[t][i] = j, or -1 where the
+// expert is elsewhere. Integers only: the order is a definition, not a matter of rounding, and no
+// row's bits depend on it.
 #pragma once
 
 #include "kernels/kernel.h"

@@ -17,7 +17,9 @@ std::string Refuse(const GroupRoutesArgs& a) {
 
 int64_t Units(const GroupRoutesArgs&) { return 1; }
 
-bool IsHere(const GroupRoutesArgs& a, int32_t id) { return id >= a.first && id < a.first + a.count; }
+bool IsHere(const GroupRoutesArgs& a, int32_t id) {
+  return id >= a.first && id < a.first + a.count;
+}
 
 void Run(const GroupRoutesArgs& a, Slice slice, std::byte*) {
   if (slice.begin >= slice.end) return;

@@ -12,7 +12,8 @@ constexpr std::array kGroupedMatmul{&kGroupedMatmulRef};
 
 std::span<const Kernel<GroupedMatmulArgs>* const> GroupedMatmulKernels() { return kGroupedMatmul; }
 
-const Kernel<MatmulArgs>* ChooseForExperts(const MatmulArgs& args, Isa isa, std::string_view force) {
+const Kernel<MatmulArgs>* ChooseForExperts(const MatmulArgs& args, Isa isa,
+                                           std::string_view force) {
   MatmulArgs one = args;
   one.rows = 1;
   return Choose(MatmulKernels(), one, isa, force);

@@ -1,4 +1,5 @@
-// The contract of grouped_matmul, and its only kernel: what there is to vary is in the dense kernels.
+// The contract of grouped_matmul, and its only kernel: what there is to vary is in the dense
+// kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +19,9 @@ MatmulArgs WithRows(MatmulArgs args, int64_t rows) {
 MatmulArgs OfExpert(const GroupedMatmulArgs& a, int e) {
   MatmulArgs args = OfRows(a.matmul, a.begin[e], a.begin[e + 1]);
   args.w = a.experts[e];
-  WEFT_DCHECK(args.w.dtype == a.matmul.w.dtype && args.w.k == a.matmul.w.k && args.w.n == a.matmul.w.n,
-              "expert {} is [{}, {}] in {}", e, args.w.n, args.w.k, NameOf(args.w.dtype));
+  WEFT_DCHECK(
+      args.w.dtype == a.matmul.w.dtype && args.w.k == a.matmul.w.k && args.w.n == a.matmul.w.n,
+      "expert {} is [{}, {}] in {}", e, args.w.n, args.w.k, NameOf(args.w.dtype));
   return args;
 }
 
@@ -53,9 +55,11 @@ int64_t ScratchBytes(const GroupedMatmulArgs& a) {
   return bytes;
 }
 
-// The kernel's unit that starts at or after unit `at` of `cost`: rounded up on both sides of a cut, so every partition
-// of the cost is one of the kernel's units.
-int64_t KernelUnit(int64_t at, int64_t cost, int64_t units) { return (at * units + cost - 1) / cost; }
+// The kernel's unit that starts at or after unit `at` of `cost`: rounded up on both sides of a cut,
+// so every partition of the cost is one of the kernel's units.
+int64_t KernelUnit(int64_t at, int64_t cost, int64_t units) {
+  return (at * units + cost - 1) / cost;
+}
 
 void Run(const GroupedMatmulArgs& a, Slice slice, std::byte* scratch) {
   int64_t first = 0;
@@ -75,7 +79,11 @@ void Run(const GroupedMatmulArgs& a, Slice slice, std::byte* scratch) {
 }  // namespace
 
 extern const Kernel<GroupedMatmulArgs> kGroupedMatmulRef;
-const Kernel<GroupedMatmulArgs> kGroupedMatmulRef{.name = "ref", .isa = Isa::kPortable, .refuse = Refuse,
-                                                  .units = Units, .scratch_bytes = ScratchBytes, .run = Run};
+const Kernel<GroupedMatmulArgs> kGroupedMatmulRef{.name = "ref",
+                                                  .isa = Isa::kPortable,
+                                                  .refuse = Refuse,
+                                                  .units = Units,
+                                                  .scratch_bytes = ScratchBytes,
+                                                  .run = Run};
 
 }  // namespace weft::kernels

@@ -102,7 +102,8 @@ void Values(const RouteArgs& a, const float* from, Row& row) {
   alignas(32) int32_t keys[16];
   for (int i = 0; i < 16; ++i) {
     float x = kLowest;
-    if (e + i < row.experts) x = a.correction != nullptr ? from[e + i] + a.correction[e + i] : from[e + i];
+    if (e + i < row.experts)
+      x = a.correction != nullptr ? from[e + i] + a.correction[e + i] : from[e + i];
     row.has_nan = row.has_nan || x != x;
     rest[i] = x != x ? kLowest : x;
   }
@@ -205,7 +206,7 @@ void RouteRow(const RouteArgs& a, int64_t t, Row& row) {
     for (uint64_t bits = chosen[word]; bits != 0; bits &= bits - 1) {
       const int64_t e = word * 64 + __builtin_ctzll(bits);
       ids[count] = static_cast<int32_t>(e);
-      weights[count++] = !by_logits                        ? row.score[e]
+      weights[count++] = !by_logits                       ? row.score[e]
                          : a.scoring == Scoring::kSoftmax ? row.score[e] / row.sum
                                                           : Sigmoid(F1{row.logits[e]}).v;
     }

@@ -93,9 +93,12 @@ std::string Refuse(const RouteArgs& a) {
   const int64_t experts = a.logits.cols;
   if (a.logits.dtype != DType::kF32) return fmt::format("logits in {}", NameOf(a.logits.dtype));
   if (experts > kExpertsMax) return fmt::format("{} experts, at most {}", experts, kExpertsMax);
-  if (a.top_k < 1 || a.top_k > kTopKMax) return fmt::format("top {}, not 1 to {}", a.top_k, kTopKMax);
-  if (a.groups < 1 || experts % a.groups != 0) return fmt::format("{} experts in {} groups", experts, a.groups);
-  if (a.groups > 1 && experts / a.groups < 2) return "groups of one expert: a group is worth its best two";
+  if (a.top_k < 1 || a.top_k > kTopKMax)
+    return fmt::format("top {}, not 1 to {}", a.top_k, kTopKMax);
+  if (a.groups < 1 || experts % a.groups != 0)
+    return fmt::format("{} experts in {} groups", experts, a.groups);
+  if (a.groups > 1 && experts / a.groups < 2)
+    return "groups of one expert: a group is worth its best two";
   if (a.groups_kept < 1 || a.groups_kept > a.groups) {
     return fmt::format("{} of {} groups kept", a.groups_kept, a.groups);
   }

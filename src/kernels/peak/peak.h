@@ -3,8 +3,8 @@
 //
 // run(data, rounds) does `rounds` rounds and returns how many products it has summed up, counted in
 // the very registers that a matmul would use: so a loop that a compiler has thrown away, or that
-// does less than it says, gives another number. kRead reads `rounds` bytes at `data` and returns the
-// xor of their 64-bit words.
+// does less than it says, gives another number. kRead reads `rounds` bytes at `data` and returns
+// the xor of their 64-bit words.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ std::string_view NameOf(PeakKind kind);
 struct Peak {
   PeakKind kind;
   Isa isa;
-  std::string_view name;      // the instructions
-  int64_t products = 0;       // multiply-adds of a round; kRead: 1
+  std::string_view name;  // the instructions
+  int64_t products = 0;   // multiply-adds of a round; kRead: 1
   // REQUIRES: rounds <= kPeakRoundsMax, so that no count overflows its lane; kRead: a multiple of
   // 256 bytes, 64-byte aligned.
   uint64_t (*run)(const std::byte* data, int64_t rounds);

@@ -1,6 +1,6 @@
-// The peaks of AVX2. bf16 weights have no instruction of their own: a pair is split by a blend and a
-// shift and goes into six rows' FMAs, as in the matmul tile. int8 weights are widened to int16 once
-// and meet int16 activations in vpmaddwd; 4-bit codes fit vpmaddubsw with eight sums in int16.
+// The peaks of AVX2. bf16 weights have no instruction of their own: a pair is split by a blend and
+// a shift and goes into six rows' FMAs, as in the matmul tile. int8 weights are widened to int16
+// once and meet int16 activations in vpmaddwd; 4-bit codes fit vpmaddubsw with eight sums in int16.
 #include <immintrin.h>
 
 #include "kernels/peak/peak.h"
@@ -133,8 +133,10 @@ uint64_t Read(const std::byte* data, int64_t bytes) {
 }  // namespace
 
 extern const Peak kPeakFloat32Avx2, kPeakBf16Avx2, kPeakInt8Avx2, kPeakInt4Avx2, kPeakReadAvx2;
-const Peak kPeakFloat32Avx2{PeakKind::kFloat32, Isa::kAvx2, "avx2 vfmadd231ps", kChains * 8, Floats};
-const Peak kPeakBf16Avx2{PeakKind::kBf16, Isa::kAvx2, "avx2 widen, vfmadd231ps", kChains * 16, Bf16Pairs};
+const Peak kPeakFloat32Avx2{PeakKind::kFloat32, Isa::kAvx2, "avx2 vfmadd231ps", kChains * 8,
+                            Floats};
+const Peak kPeakBf16Avx2{PeakKind::kBf16, Isa::kAvx2, "avx2 widen, vfmadd231ps", kChains * 16,
+                         Bf16Pairs};
 const Peak kPeakInt8Avx2{PeakKind::kInt8, Isa::kAvx2, "avx2 vpmaddwd, vpaddd", kChains * 16, Int8};
 const Peak kPeakInt4Avx2{PeakKind::kInt4, Isa::kAvx2, "avx2 vpmaddubsw, vpaddw", 6 * 8 * 32, Int4};
 const Peak kPeakReadAvx2{PeakKind::kRead, Isa::kAvx2, "avx2 loads", 1, Read};

@@ -77,8 +77,8 @@ uint64_t Read(const std::byte* data, int64_t bytes) {
     });
   }
   uint64_t words[8];
-  _mm512_storeu_si512(words, _mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]),
-                                              _mm512_xor_si512(sum[2], sum[3])));
+  _mm512_storeu_si512(
+      words, _mm512_xor_si512(_mm512_xor_si512(sum[0], sum[1]), _mm512_xor_si512(sum[2], sum[3])));
   uint64_t all = 0;
   for (uint64_t word : words) all ^= word;
   return all;
@@ -87,9 +87,12 @@ uint64_t Read(const std::byte* data, int64_t bytes) {
 }  // namespace
 
 extern const Peak kPeakFloat32Avx512, kPeakBf16Avx512, kPeakInt8Avx512, kPeakReadAvx512;
-const Peak kPeakFloat32Avx512{PeakKind::kFloat32, Isa::kAvx512, "avx512 vfmadd231ps", kChains * 16, Floats};
-const Peak kPeakBf16Avx512{PeakKind::kBf16, Isa::kAvx512Bf16, "avx512 vdpbf16ps", kChains * 32, Bf16Pairs};
-const Peak kPeakInt8Avx512{PeakKind::kInt8, Isa::kAvx512Vnni, "avx512 vpdpbusd", kChains * 64, Int8};
+const Peak kPeakFloat32Avx512{PeakKind::kFloat32, Isa::kAvx512, "avx512 vfmadd231ps", kChains * 16,
+                              Floats};
+const Peak kPeakBf16Avx512{PeakKind::kBf16, Isa::kAvx512Bf16, "avx512 vdpbf16ps", kChains * 32,
+                           Bf16Pairs};
+const Peak kPeakInt8Avx512{PeakKind::kInt8, Isa::kAvx512Vnni, "avx512 vpdpbusd", kChains * 64,
+                           Int8};
 const Peak kPeakReadAvx512{PeakKind::kRead, Isa::kAvx512, "avx512 loads", 1, Read};
 
 }  // namespace weft::kernels

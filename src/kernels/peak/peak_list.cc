@@ -19,9 +19,9 @@ std::string_view NameOf(PeakKind kind) {
 
 std::span<const Peak* const> Peaks() {
   static constexpr const Peak* kList[] = {
-      &kPeakBf16Avx512, &kPeakInt8Avx512, &kPeakFloat32Avx512, &kPeakReadAvx512,
-      &kPeakFloat32Avx2, &kPeakBf16Avx2, &kPeakInt8Avx2, &kPeakInt4Avx2, &kPeakReadAvx2,
-      &kPeakFloat32Ref, &kPeakBf16Ref, &kPeakInt8Ref, &kPeakInt4Ref, &kPeakReadRef};
+      &kPeakBf16Avx512, &kPeakInt8Avx512, &kPeakFloat32Avx512, &kPeakReadAvx512, &kPeakFloat32Avx2,
+      &kPeakBf16Avx2,   &kPeakInt8Avx2,   &kPeakInt4Avx2,      &kPeakReadAvx2,   &kPeakFloat32Ref,
+      &kPeakBf16Ref,    &kPeakInt8Ref,    &kPeakInt4Ref,       &kPeakReadRef};
   return kList;
 }
 

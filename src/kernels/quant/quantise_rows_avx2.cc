@@ -28,8 +28,8 @@ WEFT_INLINE void StoreBlock(const __m256i* rounded, int8_t* q, int32_t* sum) {
   const __m256i low = _mm256_packs_epi32(rounded[0], rounded[1]);
   const __m256i high = _mm256_packs_epi32(rounded[2], rounded[3]);
   // The packs work per 128-bit half: dwords come out as 0 2 4 6 | 1 3 5 7.
-  const __m256i bytes = _mm256_permutevar8x32_epi32(
-      _mm256_packs_epi16(low, high), _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high),
+                                                    _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(q), bytes);
   const __m256i all = _mm256_add_epi32(_mm256_add_epi32(rounded[0], rounded[1]),
                                        _mm256_add_epi32(rounded[2], rounded[3]));
@@ -92,10 +92,7 @@ int64_t Units(const QuantiseRowsArgs& a) { return a.out.rows; }
 }  // namespace
 
 extern const Kernel<QuantiseRowsArgs> kQuantiseRowsAvx2;
-const Kernel<QuantiseRowsArgs> kQuantiseRowsAvx2{.name = "avx2",
-                                                 .isa = Isa::kAvx2,
-                                                 .refuse = RefuseQuantiseRows,
-                                                 .units = Units,
-                                                 .run = Run};
+const Kernel<QuantiseRowsArgs> kQuantiseRowsAvx2{
+    .name = "avx2", .isa = Isa::kAvx2, .refuse = RefuseQuantiseRows, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

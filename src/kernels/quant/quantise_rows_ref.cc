@@ -52,8 +52,8 @@ void Run(const QuantiseRowsArgs& a, Slice slice, std::byte*) {
     for (int64_t block = 0; block < blocks; ++block) {
       float x[kQuantBlock];
       for (int i = 0; i < kQuantBlock; ++i) x[i] = XAt(a.x, row, block * kQuantBlock + i);
-      QuantiseBlock(x, a.out.q + row * a.out.k + block * kQuantBlock, a.out.d + row * blocks + block,
-                    a.out.sum + row * blocks + block);
+      QuantiseBlock(x, a.out.q + row * a.out.k + block * kQuantBlock,
+                    a.out.d + row * blocks + block, a.out.sum + row * blocks + block);
     }
   }
 }
@@ -65,10 +65,7 @@ int64_t Units(const QuantiseRowsArgs& a) { return a.out.rows; }
 std::string RefuseQuantiseRows(const QuantiseRowsArgs& a);
 
 extern const Kernel<QuantiseRowsArgs> kQuantiseRowsRef;
-const Kernel<QuantiseRowsArgs> kQuantiseRowsRef{.name = "ref",
-                                                .isa = Isa::kPortable,
-                                                .refuse = RefuseQuantiseRows,
-                                                .units = Units,
-                                                .run = Run};
+const Kernel<QuantiseRowsArgs> kQuantiseRowsRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = RefuseQuantiseRows, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

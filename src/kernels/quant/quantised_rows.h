@@ -15,11 +15,11 @@ inline constexpr int kQuantBlock = 32;
 
 // Plain data over one buffer: row r has K int8 values, K/32 scales and K/32 sums.
 struct QuantisedRows {
-  int8_t* q = nullptr;       // [rows, K]
-  float* d = nullptr;        // [rows, K/32]
-  int32_t* sum = nullptr;    // [rows, K/32]
+  int8_t* q = nullptr;     // [rows, K]
+  float* d = nullptr;      // [rows, K/32]
+  int32_t* sum = nullptr;  // [rows, K/32]
   int64_t rows = 0;
-  int64_t k = 0;             // also the stride of q; K/32 is the stride of d and sum
+  int64_t k = 0;  // also the stride of q; K/32 is the stride of d and sum
 
   // Rows [begin, end) alone.
   QuantisedRows Rows(int64_t begin, int64_t end) const {
@@ -27,9 +27,7 @@ struct QuantisedRows {
     return {q + begin * k, d + blocks, sum + blocks, end - begin, k};
   }
 
-  static int64_t Bytes(int64_t rows, int64_t k) {
-    return rows * (k + k / kQuantBlock * 8);
-  }
+  static int64_t Bytes(int64_t rows, int64_t k) { return rows * (k + k / kQuantBlock * 8); }
   // Lays the three arrays out in `buffer` (64-byte aligned, Bytes() long) of `rows_max` rows.
   static QuantisedRows In(void* buffer, int64_t rows_max, int64_t rows, int64_t k) {
     auto* bytes = static_cast<std::byte*>(buffer);
@@ -44,7 +42,7 @@ struct QuantisedRows {
 };
 
 struct QuantiseRowsArgs {
-  View x;             // [rows, K] float32 or bfloat16; K % 32 == 0
+  View x;  // [rows, K] float32 or bfloat16; K % 32 == 0
   QuantisedRows out;
 };
 

@@ -12,9 +12,9 @@ struct FinishArgs {
   const float* const* roots = nullptr;  // [count], each [rows, stride] fp32, in leaf order
   const int64_t* strides = nullptr;     // [count] floats from row to row
   int count = 0;
-  const uint8_t* merges = nullptr;      // [count], from RootMerges()
-  const float* bias = nullptr;          // [cols] or nullptr
-  View y;                               // [rows, cols] float32 or bfloat16
+  const uint8_t* merges = nullptr;  // [count], from RootMerges()
+  const float* bias = nullptr;      // [cols] or nullptr
+  View y;                           // [rows, cols] float32 or bfloat16
 };
 
 std::span<const Kernel<FinishArgs>* const> FinishKernels();

@@ -19,9 +19,8 @@ WEFT_INLINE void FinishColumns(const FinishArgs& a, int64_t row, int64_t col, T*
   int top = 0;
   for (int i = 0; i < a.count; ++i) {
     const float* root = a.roots[i] + row * a.strides[i] + col;
-    Unroll<kVectors>([&](auto v) WEFT_INLINED {
-      stack[top][v.value] = V::Load(root + v.value * V::kLanes);
-    });
+    Unroll<kVectors>(
+        [&](auto v) WEFT_INLINED { stack[top][v.value] = V::Load(root + v.value * V::kLanes); });
     ++top;
     for (int m = 0; m < a.merges[i]; ++m, --top) {
       Unroll<kVectors>([&](auto v) WEFT_INLINED {
@@ -84,10 +83,7 @@ int64_t Units(const FinishArgs& a) { return a.y.rows; }
 }  // namespace
 
 extern const Kernel<FinishArgs> kFinishAvx2;
-const Kernel<FinishArgs> kFinishAvx2{.name = "avx2",
-                                     .isa = Isa::kAvx2,
-                                     .refuse = RefuseFinish,
-                                     .units = Units,
-                                     .run = Run};
+const Kernel<FinishArgs> kFinishAvx2{
+    .name = "avx2", .isa = Isa::kAvx2, .refuse = RefuseFinish, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

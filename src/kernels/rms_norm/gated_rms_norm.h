@@ -14,10 +14,10 @@ namespace weft::kernels {
 enum class GateActivation : uint8_t { kSilu, kSigmoid };
 
 struct GatedRmsNormArgs {
-  View o;                       // [T, heads * width] float32 or bfloat16
-  View z;                       // [T, heads * width]
-  View y;                       // [T, heads * width]; may be o or z
-  const float* w = nullptr;     // [width]
+  View o;                    // [T, heads * width] float32 or bfloat16
+  View z;                    // [T, heads * width]
+  View y;                    // [T, heads * width]; may be o or z
+  const float* w = nullptr;  // [width]
   float eps = 0;
   int heads = 0;
   int64_t width = 0;

@@ -6,8 +6,10 @@ namespace {
 using Lanes = GatedRmsNormLanes<Lanes8>;
 }  // namespace
 
-extern const Kernel<GatedRmsNormArgs> kGatedRmsNormAvx2{
-    .name = "avx2", .isa = Isa::kAvx2, .refuse = Lanes::Refuse, .units = Lanes::Units,
-    .run = Lanes::Run};
+extern const Kernel<GatedRmsNormArgs> kGatedRmsNormAvx2{.name = "avx2",
+                                                        .isa = Isa::kAvx2,
+                                                        .refuse = Lanes::Refuse,
+                                                        .units = Lanes::Units,
+                                                        .run = Lanes::Run};
 
 }  // namespace weft::kernels

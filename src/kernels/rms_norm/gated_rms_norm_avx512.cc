@@ -8,8 +8,10 @@ using Lanes = GatedRmsNormLanes<Lanes16>;
 }  // namespace
 
 extern const Kernel<GatedRmsNormArgs> kGatedRmsNormAvx512;
-const Kernel<GatedRmsNormArgs> kGatedRmsNormAvx512{
-    .name = "avx512bf16", .isa = Isa::kAvx512Bf16, .refuse = Lanes::Refuse, .units = Lanes::Units,
-    .run = Lanes::Run};
+const Kernel<GatedRmsNormArgs> kGatedRmsNormAvx512{.name = "avx512bf16",
+                                                   .isa = Isa::kAvx512Bf16,
+                                                   .refuse = Lanes::Refuse,
+                                                   .units = Lanes::Units,
+                                                   .run = Lanes::Run};
 
 }  // namespace weft::kernels

@@ -56,8 +56,7 @@ void Run(const GatedRmsNormArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<GatedRmsNormArgs> kGatedRmsNormRef{.name = "ref", .isa = Isa::kPortable,
-                                                       .refuse = Refuse, .units = Units,
-                                                       .run = Run};
+extern const Kernel<GatedRmsNormArgs> kGatedRmsNormRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

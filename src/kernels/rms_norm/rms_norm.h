@@ -2,9 +2,9 @@
 // add before it: r' = round(r + x), y = norm(r').
 //
 // The sum of squares of a group: each leaf in 16 lanes (lane j takes elements j, j+16, ... of the
-// leaf, acc = fma(x, x, acc)), Tree(0,16) over lanes, then the tree over leaves. mean = sum / width;
-// scale = 1/sqrt(mean + eps), IEEE; y = round((x * scale) * gain).
-// Source: docs/numerics.md 5 (row statistics); Zhang & Sennrich 2019.
+// leaf, acc = fma(x, x, acc)), Tree(0,16) over lanes, then the tree over leaves. mean = sum /
+// width; scale = 1/sqrt(mean + eps), IEEE; y = round((x * scale) * gain). Source: docs/numerics.md
+// 5 (row statistics); Zhang & Sennrich 2019.
 #pragma once
 
 #include "kernels/kernel.h"
@@ -18,7 +18,7 @@ struct RmsNormArgs {
   View y;         // [T, groups * width]; may be x itself
   const float* gain = nullptr;  // [width]
   float eps = 0;
-  int groups = 1;               // heads for a per-head norm, else 1
+  int groups = 1;  // heads for a per-head norm, else 1
   int64_t width = 0;
   const int64_t* leaf_begin = nullptr;  // [leaves + 1] inside a group
   int leaves = 1;

@@ -28,8 +28,7 @@ void NormGroup(const RmsNormArgs& a, const T* x, T* residual, T* y) {
   }
   float leaves[kLeavesMax];
   for (int i = 0; i < a.leaves; ++i) {
-    leaves[i] =
-        SumOfSquares<Lanes8>(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
+    leaves[i] = SumOfSquares<Lanes8>(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
   }
   const float mean = TreeSum(leaves, 0, a.leaves) / static_cast<float>(a.width);
   const float scale = 1.0f / __builtin_sqrtf(mean + a.eps);
@@ -61,7 +60,7 @@ void Run(const RmsNormArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<RmsNormArgs> kRmsNormAvx2{.name = "avx2", .isa = Isa::kAvx2,
-                                              .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<RmsNormArgs> kRmsNormAvx2{
+    .name = "avx2", .isa = Isa::kAvx2, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

@@ -32,8 +32,7 @@ void NormGroup(const RmsNormArgs& a, const T* x, T* residual, T* y) {
   }
   float leaves[kLeavesMax];
   for (int i = 0; i < a.leaves; ++i) {
-    leaves[i] =
-        SumOfSquares<Lanes16>(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
+    leaves[i] = SumOfSquares<Lanes16>(x + a.leaf_begin[i], a.leaf_begin[i + 1] - a.leaf_begin[i]);
   }
   const float mean = TreeSum(leaves, 0, a.leaves) / static_cast<float>(a.width);
   const float scale = 1.0f / __builtin_sqrtf(mean + a.eps);

@@ -71,7 +71,7 @@ void Run(const RmsNormArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<RmsNormArgs> kRmsNormRef{.name = "ref", .isa = Isa::kPortable,
-                                             .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<RmsNormArgs> kRmsNormRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

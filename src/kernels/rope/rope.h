@@ -18,7 +18,7 @@ struct RopeArgs {
   const float* sin = nullptr;          // [table_rows, rot/2]
   int heads = 0;
   int head_dim = 0;
-  int rot = 0;                         // rotated elements per head, even
+  int rot = 0;  // rotated elements per head, even
 };
 
 std::span<const Kernel<RopeArgs>* const> RopeKernels();

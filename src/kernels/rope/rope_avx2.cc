@@ -49,7 +49,7 @@ void Run(const RopeArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<RopeArgs> kRopeAvx2{.name = "avx2", .isa = Isa::kAvx2, .refuse = Refuse,
-                                        .units = Units, .run = Run};
+extern const Kernel<RopeArgs> kRopeAvx2{
+    .name = "avx2", .isa = Isa::kAvx2, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

@@ -48,7 +48,7 @@ void Run(const RopeArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<RopeArgs> kRopeRef{.name = "ref", .isa = Isa::kPortable,
-                                       .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<RopeArgs> kRopeRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

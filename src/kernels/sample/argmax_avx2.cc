@@ -71,7 +71,7 @@ void Run(const ArgmaxArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<ArgmaxArgs> kArgmaxAvx2{.name = "avx2", .isa = Isa::kAvx2, .refuse = Refuse,
-                                            .units = Units, .run = Run};
+extern const Kernel<ArgmaxArgs> kArgmaxAvx2{
+    .name = "avx2", .isa = Isa::kAvx2, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

@@ -1,5 +1,5 @@
-// The contract of argmax: ids ascending, a later one wins only by a strictly larger value (so -0 and
-// +0 tie); NaN is skipped and sets has_nan. A row of NaN alone, or no columns, gives index -1.
+// The contract of argmax: ids ascending, a later one wins only by a strictly larger value (so -0
+// and +0 tie); NaN is skipped and sets has_nan. A row of NaN alone, or no columns, gives index -1.
 #include <string>
 
 #include "kernels/sample/argmax.h"
@@ -31,7 +31,7 @@ void Run(const ArgmaxArgs& a, Slice slice, std::byte*) {
 
 }  // namespace
 
-extern const Kernel<ArgmaxArgs> kArgmaxRef{.name = "ref", .isa = Isa::kPortable,
-                                           .refuse = Refuse, .units = Units, .run = Run};
+extern const Kernel<ArgmaxArgs> kArgmaxRef{
+    .name = "ref", .isa = Isa::kPortable, .refuse = Refuse, .units = Units, .run = Run};
 
 }  // namespace weft::kernels

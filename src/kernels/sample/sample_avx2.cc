@@ -100,13 +100,15 @@ uint64_t TotalWeight(const float* x, int64_t count, float max, float min_p) {
   return total;
 }
 
-// The best `wanted` keys and what ties with the last of them, sorted; all of them if there are fewer.
+// The best `wanted` keys and what ties with the last of them, sorted; all of them if there are
+// fewer.
 int64_t SortBest(uint64_t* keys, int64_t n, int64_t wanted) {
   if (wanted < n) {
     std::nth_element(keys, keys + wanted - 1, keys + n);
     const float least = ValueOf(keys[wanted - 1]);
     n = std::partition(keys + wanted, keys + n,
-                       [&](uint64_t key) { return ValueOf(key) >= least; }) - keys;
+                       [&](uint64_t key) { return ValueOf(key) >= least; }) -
+        keys;
   }
   std::sort(keys, keys + n);
   return n;
@@ -149,9 +151,11 @@ int32_t Draw(const SampleRow& row, const float* x, int64_t vocab, uint64_t* keys
     const bool complete = !(max - depth > -__builtin_inff());
     int64_t n = Collect(x, vocab, max, depth, keys);
     if (row.min_p > 0.0f) {
-      n = std::partition(keys, keys + n, [&](uint64_t key) {
-            return WeightOf(ValueOf(key), max) >= row.min_p || ValueOf(key) == max;
-          }) - keys;
+      n = std::partition(keys, keys + n,
+                         [&](uint64_t key) {
+                           return WeightOf(ValueOf(key), max) >= row.min_p || ValueOf(key) == max;
+                         }) -
+          keys;
     }
     if (row.top_k > 0) {
       if (n < row.top_k && !complete) continue;
@@ -261,8 +265,11 @@ void Run(const SampleArgs& a, Slice slice, std::byte* scratch) {
 
 }  // namespace
 
-extern const Kernel<SampleArgs> kSampleAvx2{.name = "avx2", .isa = Isa::kAvx2, .refuse = Refuse,
-                                            .units = Units, .scratch_bytes = ScratchBytes,
+extern const Kernel<SampleArgs> kSampleAvx2{.name = "avx2",
+                                            .isa = Isa::kAvx2,
+                                            .refuse = Refuse,
+                                            .units = Units,
+                                            .scratch_bytes = ScratchBytes,
                                             .run = Run};
 
 }  // namespace weft::kernels

@@ -14,8 +14,8 @@
 // has a log-probability, and the request is in error.
 // With logprobs >= 0, over the raw logits without NaN: max; leaf sums of exp(x - max) in 16 lanes
 // (lane j takes elements j, j + 16, ... of the leaf), Tree(0, 16), the tree over leaves; then
-// log-probability = (x - max) - log(sum). The best ids are by (logit descending, id ascending); what
-// the vocabulary does not fill is id -1. With logprobs < 0 logprob and rank are 0.
+// log-probability = (x - max) - log(sum). The best ids are by (logit descending, id ascending);
+// what the vocabulary does not fill is id -1. With logprobs < 0 logprob and rank are 0.
 #include <algorithm>
 #include <string>
 
@@ -139,8 +139,11 @@ void Run(const SampleArgs& a, Slice slice, std::byte* scratch) {
 
 }  // namespace
 
-extern const Kernel<SampleArgs> kSampleRef{.name = "ref", .isa = Isa::kPortable,
-                                           .refuse = Refuse, .units = Units,
-                                           .scratch_bytes = ScratchBytes, .run = Run};
+extern const Kernel<SampleArgs> kSampleRef{.name = "ref",
+                                           .isa = Isa::kPortable,
+                                           .refuse = Refuse,
+                                           .units = Units,
+                                           .scratch_bytes = ScratchBytes,
+                                           .run = Run};
 
 }  // namespace weft::kernels

@@ -1,5 +1,5 @@
-// The parts of sampling that have one definition for all variants: how a row's few edited logits are
-// computed, how a candidate becomes a sort key, and its weight as an integer.
+// The parts of sampling that have one definition for all variants: how a row's few edited logits
+// are computed, how a candidate becomes a sort key, and its weight as an integer.
 //
 // Weights are integers in units of 2^-40 of the best candidate's: integer sums do not depend on
 // their order, so a variant need not sort, or even look at, what the answer does not depend on.

@@ -22,11 +22,13 @@ static WEFT_INLINE void AddInt32(__m256i& acc, __m256i a) {
   asm("vpaddd %1, %0, %0" : "+x"(acc) : "x"(a));
 }
 
-// The halves of eight bf16 pairs (even, odd) as fp32, straight from memory: no mask takes a register
-// beside the accumulators of a 6x16 tile, of which GCC otherwise keeps one in memory.
+// The halves of eight bf16 pairs (even, odd) as fp32, straight from memory: no mask takes a
+// register beside the accumulators of a 6x16 tile, of which GCC otherwise keeps one in memory.
 static WEFT_INLINE __m256 OddOfPairs(const void* p) {
   __m256 w;
-  asm("vpxor %0, %0, %0\n\tvpblendw $0xaa, %1, %0, %0" : "=&x"(w) : "m"(*static_cast<const __m256*>(p)));
+  asm("vpxor %0, %0, %0\n\tvpblendw $0xaa, %1, %0, %0"
+      : "=&x"(w)
+      : "m"(*static_cast<const __m256*>(p)));
   return w;
 }
 

@@ -1,12 +1,12 @@
 // AMX int8 as a kernel uses it: dots of 16 rows by 16 outputs over 16 or 32 inputs, exact in int32.
 //
 // In a file compiled with -mamx-int8 the operations are instructions. Where WEFT_EMULATE_AVX512 is
-// defined they are plain loops, so that a test can run a kernel's source on any CPU. Sums are a tile
-// of [16][16] int32, rows one of [16][inputs] int8, codes one of [inputs / 4][16][4] int8, which is
-// what a panel's step of 8-bit codes already is.
+// defined they are plain loops, so that a test can run a kernel's source on any CPU. Sums are a
+// tile of [16][16] int32, rows one of [16][inputs] int8, codes one of [inputs / 4][16][4] int8,
+// which is what a panel's step of 8-bit codes already is.
 //
-// The instructions are written out: GCC 12's _tile_loadconfig tells the compiler of 8 of the 64 bytes
-// that it reads, and the stores of the others may then be dropped.
+// The instructions are written out: GCC 12's _tile_loadconfig tells the compiler of 8 of the 64
+// bytes that it reads, and the stores of the others may then be dropped.
 #pragma once
 
 #include <cstddef>
@@ -49,16 +49,18 @@ static WEFT_INLINE void Configure(int inputs) {
 static WEFT_INLINE void Release() { asm volatile("tilerelease" : : : "memory"); }
 
 // The dots of 16 rows, `stride` bytes from one to the next, and of one block's codes, to [16][16]
-// int32 at `to`. Calls in turn give other lanes (0..1), so that none waits for the tiles of the last.
-// kInputs is what Configure() was told.
+// int32 at `to`. Calls in turn give other lanes (0..1), so that none waits for the tiles of the
+// last. kInputs is what Configure() was told.
 template <int kLane, int kInputs>
 static WEFT_INLINE void DotTo(void* to, const void* rows, int64_t stride, const void* codes) {
   static_assert(kLane == 0 || kLane == 1);
-#define WEFT_DOT(sums, x, w)                                                                  \
-  asm volatile("tilezero %%tmm" #sums "\n\ttileloadd (%1,%2,1), %%tmm" #x                      \
-               "\n\ttileloadd (%3,%4,1), %%tmm" #w "\n\ttdpbssd %%tmm" #w ", %%tmm" #x ", %%tmm" \
-               #sums "\n\ttilestored %%tmm" #sums ", (%0,%4,1)"                                \
-               : : "r"(to), "r"(rows), "r"(stride), "r"(codes), "r"(int64_t{64}) : "memory")
+#define WEFT_DOT(sums, x, w)                                                           \
+  asm volatile("tilezero %%tmm" #sums "\n\ttileloadd (%1,%2,1), %%tmm" #x              \
+               "\n\ttileloadd (%3,%4,1), %%tmm" #w "\n\ttdpbssd %%tmm" #w ", %%tmm" #x \
+               ", %%tmm" #sums "\n\ttilestored %%tmm" #sums ", (%0,%4,1)"              \
+               :                                                                       \
+               : "r"(to), "r"(rows), "r"(stride), "r"(codes), "r"(int64_t{64})         \
+               : "memory")
   if constexpr (kLane == 0) {
     WEFT_DOT(0, 2, 4);
   } else {

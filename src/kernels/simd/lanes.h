@@ -54,9 +54,9 @@ struct Lanes8 {
   };
 };
 
-// The sum of x^2 as every row statistic takes it (docs/numerics.md 5): lane j of 16 adds elements j,
-// j + 16, ...; then Tree(0, 16). Lanes that a rest does not reach add x*x with x = +0, which changes
-// no sum of squares (they are never -0).
+// The sum of x^2 as every row statistic takes it (docs/numerics.md 5): lane j of 16 adds elements
+// j, j + 16, ...; then Tree(0, 16). Lanes that a rest does not reach add x*x with x = +0, which
+// changes no sum of squares (they are never -0).
 template <typename L, typename T>
 static WEFT_INLINE float SumOfSquares(const T* x, int64_t count) {
   typename L::Sum16 sum;

@@ -23,9 +23,9 @@ namespace weft::kernels {
 // denormal, n = 128 only meets p < 1 and n = -126 only p >= 1.
 template <typename V>
 static WEFT_INLINE V Exp(V x) {
-  constexpr float kLow = -0x1.5d589ep+6f;   // the least x with exp(x) >= 2^-126
-  constexpr float kHigh = 0x1.62e42ep+6f;   // the greatest x with a finite exp(x)
-  constexpr float kMagic = 0x1.8p+23f;      // adding it rounds to an integer, kept in the low bits
+  constexpr float kLow = -0x1.5d589ep+6f;  // the least x with exp(x) >= 2^-126
+  constexpr float kHigh = 0x1.62e42ep+6f;  // the greatest x with a finite exp(x)
+  constexpr float kMagic = 0x1.8p+23f;     // adding it rounds to an integer, kept in the low bits
   const V t = V::Fma(x, V::Set(0x1.715476p+0f), V::Set(kMagic));
   const V n = t - V::Set(kMagic);
   V r = V::Fma(n, V::Set(-0x1.62e430p-1f), x);
@@ -44,7 +44,8 @@ static WEFT_INLINE V Exp(V x) {
 
 static WEFT_INLINE float Exp(float x) { return Exp(F1{x}).v; }
 
-// x / (1 + exp(-x)). -inf gives NaN (-inf/inf), not the limit -0: such an input is an error already.
+// x / (1 + exp(-x)). -inf gives NaN (-inf/inf), not the limit -0: such an input is an error
+// already.
 template <typename V>
 static WEFT_INLINE V Silu(V x) {
   return x / (V::Set(1.0f) + Exp(V::Zero() - x));

@@ -21,8 +21,7 @@ static WEFT_INLINE F8 Load8(const Bf16* p) {
 static WEFT_INLINE __m256i RoundToBf16Bits(F8 x) {
   const __m256i u = _mm256_castps_si256(x.v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
-  const __m256i rounded =
-      _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i rounded = _mm256_add_epi32(u, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
   const __m256i quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x400000));
   const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x.v, x.v, _CMP_UNORD_Q));
   return _mm256_and_si256(_mm256_blendv_epi8(rounded, quiet, nan),

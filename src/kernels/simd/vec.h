@@ -1,5 +1,5 @@
-// A register of floats as a value, in one spelling for every width, so that a formula that must give
-// the same bits in scalar and vector code is written once (simd/math.h).
+// A register of floats as a value, in one spelling for every width, so that a formula that must
+// give the same bits in scalar and vector code is written once (simd/math.h).
 //
 // Everything here is always inlined: a file built for a wider instruction set must not leave a
 // function behind that the linker may pick for everybody (docs: weak symbols and *_avx512.cc).

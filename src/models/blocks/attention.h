@@ -1,8 +1,9 @@
-// Grouped-query self-attention with rotary embedding; q/k norms and biases where the model has them.
+// Grouped-query self-attention with rotary embedding; q/k norms and biases where the model has
+// them.
 //   q, k, v = x Wq, x Wk, x Wv;  [q, k = norm per head];  rope;  a = softmax(q k^T * scale) v;
 //   [a = a * sigmoid(x Wgate)];  a Wo
-// Source: Vaswani et al. 2017, Ainslie et al. 2023 (GQA), Qiu et al. 2025 (output gate); Hugging Face llama,
-// qwen2, qwen3, qwen3_next.
+// Source: Vaswani et al. 2017, Ainslie et al. 2023 (GQA), Qiu et al. 2025 (output gate); Hugging
+// Face llama, qwen2, qwen3, qwen3_next.
 #pragma once
 
 #include <string>

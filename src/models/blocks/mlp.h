@@ -5,7 +5,8 @@
 
 namespace weft::models {
 
-// One such block of a layer: which tensors, what its values and its leaf table are called, how wide.
+// One such block of a layer: which tensors, what its values and its leaf table are called, how
+// wide.
 struct MlpPart {
   std::string prefix;  // "model.layers.3.mlp."
   std::string layer;   // "L03.mlp"
@@ -15,7 +16,8 @@ struct MlpPart {
 };
 
 // x: [T, H] -> [T, H].
-Result<graph::ValueId> BuildMlp(graph::Builder& b, ParamSource& params, const io::ModelConfig& config,
-                                const ModelOptions& options, const MlpPart& part, graph::ValueId x);
+Result<graph::ValueId> BuildMlp(graph::Builder& b, ParamSource& params,
+                                const io::ModelConfig& config, const ModelOptions& options,
+                                const MlpPart& part, graph::ValueId x);
 
 }  // namespace weft::models

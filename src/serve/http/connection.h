@@ -31,11 +31,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // `loop`, `limits` and `scratch`, which holds one read's bytes, outlive the connection.
   Connection(Tcp::socket socket, boost::asio::io_context* loop, const HttpLimits& limits,
              std::string* scratch)
-      : socket_(std::move(socket)),
-        wake_(*loop),
-        loop_(loop),
-        limits_(limits),
-        scratch_(scratch) {}
+      : socket_(std::move(socket)), wake_(*loop), loop_(loop), limits_(limits), scratch_(scratch) {}
   virtual ~Connection() = default;
 
   void Queue(std::string_view bytes) {

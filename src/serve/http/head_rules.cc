@@ -83,7 +83,8 @@ HeadVerdict CheckRequest(unsigned version, HttpRequest* request) {
   if (path.size() < target.size()) request->query = target.substr(path.size() + 1);
   if (!DecodePercent(path, &request->path)) return {400, "The request's path is not well-formed."};
   if (version != 10 && version != 11) return {505, "Only HTTP/1.0 and HTTP/1.1 are spoken here."};
-  if (version == 11 && request->Header("Host").empty()) return {400, "HTTP/1.1 needs a Host header."};
+  if (version == 11 && request->Header("Host").empty())
+    return {400, "HTTP/1.1 needs a Host header."};
   const std::string_view encoding = request->Header("Content-Encoding");
   if (!encoding.empty() && !SameName(encoding, "identity")) {
     return {415, "Compressed request bodies are not accepted."};

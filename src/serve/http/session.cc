@@ -37,8 +37,7 @@ class Session final : public Connection, public SessionHandle {
 
   void Start() {
     asio::co_spawn(
-        *context_->loop,
-        [self = Self()]() -> asio::awaitable<void> { return self->Run(); },
+        *context_->loop, [self = Self()]() -> asio::awaitable<void> { return self->Run(); },
         asio::detached);
   }
 
@@ -108,7 +107,8 @@ class SessionExchange final : public Exchange {
     Session& s = *session_;
     s.context_->handlers.decorate(request_, &response);
     if (response.close || s.context_->draining) s.keep_alive_ = false;
-    std::string bytes = SerialiseHead(response, {.version = s.version_, .keep_alive = s.keep_alive_});
+    std::string bytes =
+        SerialiseHead(response, {.version = s.version_, .keep_alive = s.keep_alive_});
     if (!s.is_head_method_) bytes += response.body;
     s.Queue(bytes);
     Complete();
@@ -120,8 +120,8 @@ class SessionExchange final : public Exchange {
     Session& s = *session_;
     s.context_->handlers.decorate(request_, &head);
     if (head.close || s.context_->draining || s.version_ == 10) s.keep_alive_ = false;
-    s.Queue(SerialiseHead(
-        head, {.version = s.version_, .streamed = true, .keep_alive = s.keep_alive_}));
+    s.Queue(SerialiseHead(head,
+                          {.version = s.version_, .streamed = true, .keep_alive = s.keep_alive_}));
   }
 
   bool Write(std::string_view bytes) override {

@@ -6,18 +6,12 @@ namespace weft::serve {
 
 std::string_view ErrorType(int status) {
   switch (status) {
-    case 401:
-      return "authentication_error";
-    case 403:
-      return "permission_error";
-    case 429:
-      return "rate_limit_error";
-    case 501:
-      return "not_supported_error";
-    case 503:
-      return "unavailable_error";
-    default:
-      return status >= 500 ? "server_error" : "invalid_request_error";
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 429: return "rate_limit_error";
+    case 501: return "not_supported_error";
+    case 503: return "unavailable_error";
+    default: return status >= 500 ? "server_error" : "invalid_request_error";
   }
 }
 

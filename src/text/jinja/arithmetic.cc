@@ -44,7 +44,8 @@ Value Interpreter::Arithmetic(Op op, const Value& a, const Value& b) {
         items.insert(items.end(), a.as_list().items.begin(), a.as_list().items.end());
       }
     }
-    return a.is_string() ? NewString(std::move(text)) : NewList(std::move(items), a.as_list().tuple);
+    return a.is_string() ? NewString(std::move(text))
+                         : NewList(std::move(items), a.as_list().tuple);
   }
   if (op == Op::kMultiply && a.is_integral() && (b.is_string() || b.is_list())) {
     return Arithmetic(op, b, a);
@@ -94,7 +95,8 @@ Value Interpreter::Arithmetic(Op op, const Value& a, const Value& b) {
       } else if (x == -1) {
         result = y % 2 ? -1 : 1;
       } else {
-        for (int64_t i = 0; i < y && !overflow; ++i) overflow = __builtin_mul_overflow(result, x, &result);
+        for (int64_t i = 0; i < y && !overflow; ++i)
+          overflow = __builtin_mul_overflow(result, x, &result);
       }
       break;
     }

@@ -1,5 +1,5 @@
-// The syntax tree of a template.  Chains (a + b - c, a.b[0](x)|f) are one node with a list and not a
-// tree as deep as they are long, so that the depth of the tree is the depth of the brackets.
+// The syntax tree of a template.  Chains (a + b - c, a.b[0](x)|f) are one node with a list and not
+// a tree as deep as they are long, so that the depth of the tree is the depth of the brackets.
 // Thread: immutable after the parser.
 #pragma once
 
@@ -23,16 +23,30 @@ struct Argument {
 // One step after a primary expression.
 struct Postfix {
   enum class Kind { kAttribute, kItem, kSlice, kCall, kFilter, kTest } kind;
-  std::string name;              // of the attribute, filter or test
-  bool negated = false;          // "is not"
-  std::vector<Argument> args;    // of a call, filter or test
-  ExprPtr item;                  // of kItem
-  ExprPtr start, stop, step;     // of kSlice, each may be null
+  std::string name;            // of the attribute, filter or test
+  bool negated = false;        // "is not"
+  std::vector<Argument> args;  // of a call, filter or test
+  ExprPtr item;                // of kItem
+  ExprPtr start, stop, step;   // of kSlice, each may be null
 };
 
 enum class Op {
-  kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower, kConcat,
-  kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual, kIn, kNotIn,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kModulo,
+  kPower,
+  kConcat,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kIn,
+  kNotIn,
 };
 
 struct Expr {
@@ -41,12 +55,12 @@ struct Expr {
     kName,
     kList,
     kTuple,
-    kDict,         // parts: key, value, key, value, ..
+    kDict,  // parts: key, value, key, value, ..
     kNot,
     kNegate,
     kPlus,
-    kArithmetic,   // parts[0] ops[0] parts[1] ops[1] ..
-    kCompare,      // the same; each pair must hold
+    kArithmetic,  // parts[0] ops[0] parts[1] ops[1] ..
+    kCompare,     // the same; each pair must hold
     kAnd,
     kOr,
     kConditional,  // parts: value, condition[, otherwise]
@@ -78,20 +92,32 @@ struct MacroNode {
 };
 
 struct Stmt {
-  enum class Kind { kText, kPrint, kIf, kFor, kSet, kSetBlock, kWith, kFilter, kMacro, kScope,
-                    kBreak, kContinue } kind;
+  enum class Kind {
+    kText,
+    kPrint,
+    kIf,
+    kFor,
+    kSet,
+    kSetBlock,
+    kWith,
+    kFilter,
+    kMacro,
+    kScope,
+    kBreak,
+    kContinue
+  } kind;
   int line = 0;
   std::string text;
-  ExprPtr expr;                   // printed, iterated or assigned
+  ExprPtr expr;                                     // printed, iterated or assigned
   std::vector<std::pair<ExprPtr, Block>> branches;  // of kIf: condition and what it guards
-  ExprPtr condition;              // "if" of kFor
+  ExprPtr condition;                                // "if" of kFor
   Target target;
   std::vector<std::pair<Target, ExprPtr>> bindings;  // of kWith
-  std::vector<Postfix> filters;   // of kFilter and kSetBlock
+  std::vector<Postfix> filters;                      // of kFilter and kSetBlock
   std::shared_ptr<MacroNode> macro;
-  size_t name_id = 0;             // of kMacro
+  size_t name_id = 0;  // of kMacro
   Block body;
-  Block otherwise;                // "else" of kIf and kFor
+  Block otherwise;  // "else" of kIf and kFor
 };
 
 inline constexpr size_t kLoopName = 0;  // name_id of "loop"

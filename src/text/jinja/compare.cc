@@ -74,7 +74,8 @@ std::string Interpreter::Print(const Value& value) {
 void Interpreter::AppendRepr(const Value& value, std::string& out, int depth) {
   if (!Charge(1)) return;
   if (depth > limits_.depth_max) {
-    Fail(fmt::format("a value nested deeper than {} levels", limits_.depth_max), StatusCode::kExhausted);
+    Fail(fmt::format("a value nested deeper than {} levels", limits_.depth_max),
+         StatusCode::kExhausted);
     return;
   }
   if (out.size() > limits_.output_bytes_max) {
@@ -123,7 +124,8 @@ void Interpreter::AppendRepr(const Value& value, std::string& out, int depth) {
 bool Interpreter::Equal(const Value& a, const Value& b, int depth) {
   if (!Charge(1)) return false;
   if (depth > limits_.depth_max) {
-    Fail(fmt::format("values nested deeper than {} levels", limits_.depth_max), StatusCode::kExhausted);
+    Fail(fmt::format("values nested deeper than {} levels", limits_.depth_max),
+         StatusCode::kExhausted);
     return false;
   }
   if (a.is_number() && b.is_number()) {

@@ -208,7 +208,8 @@ Value Interpreter::EvalStep(const Postfix& step, const Value& base) {
 
 Value Interpreter::Attribute(const Value& value, const std::string& name) {
   if (value.is_undefined()) {
-    return Fail(fmt::format("'{:.64}' is undefined, so it has no '{:.64}'", value.undefined_name(), name));
+    return Fail(
+        fmt::format("'{:.64}' is undefined, so it has no '{:.64}'", value.undefined_name(), name));
   }
   if (name.starts_with("__")) return Fail(fmt::format("'{:.64}' is not accessible", name));
   if (value.is_loop()) {
@@ -244,7 +245,8 @@ Value Interpreter::Attribute(const Value& value, const std::string& name) {
 
 Value Interpreter::Item(const Value& value, const Value& key) {
   if (value.is_undefined()) {
-    return Fail(fmt::format("'{:.64}' is undefined, so it has no elements", value.undefined_name()));
+    return Fail(
+        fmt::format("'{:.64}' is undefined, so it has no elements", value.undefined_name()));
   }
   if (value.is_dict() && key.is_string()) {
     if (const Value* found = value.as_dict().Find(key.as_string())) return *found;
@@ -254,7 +256,8 @@ Value Interpreter::Item(const Value& value, const Value& key) {
     if (value.is_list()) {
       const auto& items = value.as_list().items;
       if (at < 0) at += static_cast<int64_t>(items.size());
-      return at >= 0 && at < static_cast<int64_t>(items.size()) ? items[static_cast<size_t>(at)] : Value();
+      return at >= 0 && at < static_cast<int64_t>(items.size()) ? items[static_cast<size_t>(at)]
+                                                                : Value();
     }
     const std::string& text = value.as_string();
     if (!Charge(text.size() / 64)) return Value();
@@ -309,8 +312,9 @@ Value Interpreter::Slice(const Postfix& step, const Value& base) {
   const int64_t to = place(stop, stride > 0 ? high : low);
   if (base.is_string() && stride == 1) {
     const size_t begin = offsets[static_cast<size_t>(from)];
-    return NewString(to > from ? base.as_string().substr(begin, offsets[static_cast<size_t>(to)] - begin)
-                               : std::string());
+    return NewString(to > from
+                         ? base.as_string().substr(begin, offsets[static_cast<size_t>(to)] - begin)
+                         : std::string());
   }
   std::vector<Value> items;
   std::string text;
@@ -322,7 +326,8 @@ Value Interpreter::Slice(const Postfix& step, const Value& base) {
       text.append(base.as_string(), offsets[at], offsets[at + 1] - offsets[at]);
     }
   }
-  return base.is_list() ? NewList(std::move(items), base.as_list().tuple) : NewString(std::move(text));
+  return base.is_list() ? NewList(std::move(items), base.as_list().tuple)
+                        : NewString(std::move(text));
 }
 
 Value Interpreter::Call(const Value& callee, const CallArgs& args) {

@@ -35,8 +35,8 @@ ExprPtr ExpressionParser::ExpressionOrTuple() {
   ExprPtr tuple = New(Expr::Kind::kTuple);
   tuple->parts.push_back(std::move(first));
   while (reader_.TakeOperator(",")) {
-    if (reader_.Peek().kind == TokenKind::kBlockEnd || reader_.Peek().kind == TokenKind::kPrintEnd ||
-        reader_.Peek().IsOperator(")")) {
+    if (reader_.Peek().kind == TokenKind::kBlockEnd ||
+        reader_.Peek().kind == TokenKind::kPrintEnd || reader_.Peek().IsOperator(")")) {
       break;
     }
     tuple->parts.push_back(Expression());
@@ -73,8 +73,8 @@ ExprPtr ExpressionParser::Not() {
 
 ExprPtr ExpressionParser::Compare() {
   constexpr std::pair<std::string_view, Op> kOperators[] = {
-      {"==", Op::kEqual},   {"!=", Op::kNotEqual},     {"<", Op::kLess},
-      {"<=", Op::kLessEqual}, {">", Op::kGreater}, {">=", Op::kGreaterEqual},
+      {"==", Op::kEqual},     {"!=", Op::kNotEqual}, {"<", Op::kLess},
+      {"<=", Op::kLessEqual}, {">", Op::kGreater},   {">=", Op::kGreaterEqual},
   };
   const auto take = [&](Op& op) {
     for (const auto& [text, known] : kOperators) {
@@ -315,7 +315,9 @@ ExprPtr ExpressionParser::FiltersOf(ExprPtr base) {
 
 Postfix ExpressionParser::Subscript() {
   Postfix step{.kind = Postfix::Kind::kItem};
-  const auto ends = [&] { return reader_.Peek().IsOperator(":") || reader_.Peek().IsOperator("]"); };
+  const auto ends = [&] {
+    return reader_.Peek().IsOperator(":") || reader_.Peek().IsOperator("]");
+  };
   if (!ends()) step.item = Expression();
   if (reader_.TakeOperator(":")) {
     step.kind = Postfix::Kind::kSlice;
@@ -360,8 +362,8 @@ Postfix ExpressionParser::Test() {
   } else if (next.kind == TokenKind::kString || next.kind == TokenKind::kInteger ||
              next.kind == TokenKind::kFloat || next.IsOperator("[") || next.IsOperator("{") ||
              (next.kind == TokenKind::kName && !next.IsName("else") && !next.IsName("or") &&
-              !next.IsName("and") && !next.IsName("is") && !next.IsName("if") && !next.IsName("in") &&
-              !next.IsName("not"))) {
+              !next.IsName("and") && !next.IsName("is") && !next.IsName("if") &&
+              !next.IsName("in") && !next.IsName("not"))) {
     step.args.push_back({"", PostfixOf(Primary())});
   }
   return step;

@@ -1,5 +1,5 @@
-// The filters: `value | name(args)`.  One file, since each is a few lines and the table at the end is
-// what one looks for.
+// The filters: `value | name(args)`.  One file, since each is a few lines and the table at the end
+// is what one looks for.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -42,12 +42,14 @@ Value ToJsonFilter(Interpreter& run, const Value& value, Args args) {
   }
   if (separators && !separators->is_none()) {
     if (!separators->is_list() || separators->as_list().items.size() != 2 ||
-        !separators->as_list().items[0].is_string() || !separators->as_list().items[1].is_string()) {
+        !separators->as_list().items[0].is_string() ||
+        !separators->as_list().items[1].is_string()) {
       return run.Fail("tojson's separators must be two strings");
     }
     style.comma = separators->as_list().items[0].as_string();
     style.colon = separators->as_list().items[1].as_string();
-    if (style.comma.size() + style.colon.size() > 64) return run.Fail("tojson's separators are too long");
+    if (style.comma.size() + style.colon.size() > 64)
+      return run.Fail("tojson's separators are too long");
   }
   if (run.failed()) return Value();
   std::string text = ToJson(run, value, style);
@@ -82,13 +84,15 @@ Value Trim(Interpreter& run, const Value& value, Args args) {
   const std::string text = run.Print(value);
   const Value* chars = args.Find(0, "chars");
   const bool given = chars && chars->is_string();
-  if (!run.Charge(given ? text.size() / 64 * (1 + chars->as_string().size() / 8) : 0)) return Value();
+  if (!run.Charge(given ? text.size() / 64 * (1 + chars->as_string().size() / 8) : 0))
+    return Value();
   return run.NewString(std::string(Strip(text, given ? &chars->as_string() : nullptr, true, true)));
 }
 
 Value Items(Interpreter& run, const Value& value, Args) {
   if (value.is_undefined()) return run.NewList({});
-  if (!value.is_dict()) return run.Fail(fmt::format("items of a {}; it needs a mapping", value.type_name()));
+  if (!value.is_dict())
+    return run.Fail(fmt::format("items of a {}; it needs a mapping", value.type_name()));
   std::vector<Value> items;
   if (!run.Charge(value.as_dict().members.size() * 2)) return Value();
   for (const auto& [key, member] : value.as_dict().members) {
@@ -117,7 +121,8 @@ Value Join(Interpreter& run, const Value& value, Args args) {
 
 Value Default(Interpreter& run, const Value& value, Args args) {
   const Value* otherwise = args.Find(0, "default_value");
-  if (!value.is_undefined() && !(TruthAt(args, 1, "boolean", false) && !value.Truth())) return value;
+  if (!value.is_undefined() && !(TruthAt(args, 1, "boolean", false) && !value.Truth()))
+    return value;
   return otherwise ? *otherwise : run.NewString("");
 }
 
@@ -151,10 +156,10 @@ Value Replace(Interpreter& run, const Value& value, Args args) {
   const std::string text = run.Print(value);
   if (run.failed() || !run.ChargeSearch(text, from->as_string())) return Value();
   // What it can grow to is known before it does.
-  const size_t places = from->as_string().empty() ? text.size() + 1 : text.size() / from->as_string().size();
+  const size_t places =
+      from->as_string().empty() ? text.size() + 1 : text.size() / from->as_string().size();
   const size_t used = count < 0 ? places : std::min(places, static_cast<size_t>(count));
-  if (to->as_string().size() > 1 &&
-      used > run.limits().output_bytes_max / to->as_string().size()) {
+  if (to->as_string().size() > 1 && used > run.limits().output_bytes_max / to->as_string().size()) {
     size_t found = from->as_string().empty() ? used : 0;
     for (size_t at = 0; !from->as_string().empty() && found < used; ++found) {
       at = FindText(text, from->as_string(), at);
@@ -162,8 +167,9 @@ Value Replace(Interpreter& run, const Value& value, Args args) {
       at += from->as_string().size();
     }
     if (found > run.limits().output_bytes_max / to->as_string().size()) {
-      return run.Fail(fmt::format("replace gives more than {} bytes", run.limits().output_bytes_max),
-                      StatusCode::kExhausted);
+      return run.Fail(
+          fmt::format("replace gives more than {} bytes", run.limits().output_bytes_max),
+          StatusCode::kExhausted);
     }
   }
   return run.NewString(ReplaceText(text, from->as_string(), to->as_string(), count));
@@ -192,8 +198,9 @@ Value AttributePath(Interpreter& run, const Value& value, const Value& path,
 // The arguments of a filter after the first `skip` by position.
 CallArgs Rest(Args args, size_t skip) {
   CallArgs rest = args;
-  rest.by_position.erase(rest.by_position.begin(),
-                         rest.by_position.begin() + static_cast<ptrdiff_t>(std::min(skip, rest.by_position.size())));
+  rest.by_position.erase(
+      rest.by_position.begin(),
+      rest.by_position.begin() + static_cast<ptrdiff_t>(std::min(skip, rest.by_position.size())));
   return rest;
 }
 
@@ -241,7 +248,8 @@ Value RejectAttr(Interpreter& r, const Value& v, Args a) { return Pick(r, v, a, 
 
 // What sorting and uniqueness look at: strings without case unless told otherwise.
 Value SortKey(Interpreter& run, const Value& item, const Value* attribute, bool case_sensitive) {
-  const Value key = attribute && !attribute->is_none() ? AttributePath(run, item, *attribute) : item;
+  const Value key =
+      attribute && !attribute->is_none() ? AttributePath(run, item, *attribute) : item;
   return key.is_string() && !case_sensitive ? run.NewString(ToLower(key.as_string())) : key;
 }
 
@@ -249,9 +257,11 @@ Value Unique(Interpreter& run, const Value& value, Args args) {
   std::vector<Value> keys;
   std::vector<Value> out;
   for (const Value& item : run.Iterate(value)) {
-    const Value key = SortKey(run, item, args.Find(1, "attribute"), TruthAt(args, 0, "case_sensitive", false));
+    const Value key =
+        SortKey(run, item, args.Find(1, "attribute"), TruthAt(args, 0, "case_sensitive", false));
     bool known = false;
-    for (size_t i = 0; i < keys.size() && !known && !run.failed(); ++i) known = run.Equal(keys[i], key);
+    for (size_t i = 0; i < keys.size() && !known && !run.failed(); ++i)
+      known = run.Equal(keys[i], key);
     if (run.failed()) return Value();
     if (known) continue;
     keys.push_back(key);
@@ -260,8 +270,8 @@ Value Unique(Interpreter& run, const Value& value, Args args) {
   return run.failed() ? Value() : run.NewList(std::move(out));
 }
 
-Value Sorted(Interpreter& run, std::vector<Value> items, const Value* attribute, bool case_sensitive,
-             bool reverse) {
+Value Sorted(Interpreter& run, std::vector<Value> items, const Value* attribute,
+             bool case_sensitive, bool reverse) {
   std::vector<std::pair<Value, Value>> keyed;
   for (Value& item : items) {
     if (run.failed()) return Value();
@@ -295,7 +305,8 @@ Value DictSort(Interpreter& run, const Value& value, Args args) {
 Value Extreme(Interpreter& run, const Value& value, Args args, int sign) {
   Value best, best_key;
   for (const Value& item : run.Iterate(value)) {
-    const Value key = SortKey(run, item, args.Find(1, "attribute"), TruthAt(args, 0, "case_sensitive", false));
+    const Value key =
+        SortKey(run, item, args.Find(1, "attribute"), TruthAt(args, 0, "case_sensitive", false));
     if (!run.failed() && (best_key.is_undefined() || sign * run.Compare(key, best_key) > 0)) {
       best = item;
       best_key = key;
@@ -313,7 +324,9 @@ Value Sum(Interpreter& run, const Value& value, Args args) {
   Value sum = start ? *start : Value(int64_t{0});
   for (const Value& item : run.Iterate(value)) {
     if (!run.Charge(1)) return Value();
-    sum = run.Arithmetic(Op::kAdd, sum, attribute && !attribute->is_none() ? AttributePath(run, item, *attribute) : item);
+    sum = run.Arithmetic(
+        Op::kAdd, sum,
+        attribute && !attribute->is_none() ? AttributePath(run, item, *attribute) : item);
   }
   return sum;
 }
@@ -332,7 +345,8 @@ Value Int(Interpreter& run, const Value& value, Args args) {
   const Value otherwise = given ? *given : Value(int64_t{0});
   if (value.is_integral()) return Value(value.as_int());
   if (value.is_double()) {
-    return std::abs(value.as_double()) < 9e18 ? Value(static_cast<int64_t>(value.as_double())) : otherwise;
+    return std::abs(value.as_double()) < 9e18 ? Value(static_cast<int64_t>(value.as_double()))
+                                              : otherwise;
   }
   if (!value.is_string()) return otherwise;
   std::string text(Strip(value.as_string(), nullptr, true, true));
@@ -360,7 +374,8 @@ Value Float(Interpreter&, const Value& value, Args args) {
     const std::string_view text = Strip(value.as_string(), nullptr, true, true);
     double real = 0;
     const auto r = std::from_chars(text.data(), text.data() + text.size(), real);
-    if (r.ec == std::errc() && r.ptr == text.data() + text.size() && !text.empty()) return Value(real);
+    if (r.ec == std::errc() && r.ptr == text.data() + text.size() && !text.empty())
+      return Value(real);
   }
   return given ? *given : Value(0.0);
 }
@@ -387,7 +402,8 @@ Value Round(Interpreter& run, const Value& value, Args args) {
 Value Abs(Interpreter& run, const Value& value, Args) {
   if (value.is_double()) return Value(std::abs(value.as_double()));
   if (!value.is_integral()) return run.Fail(fmt::format("abs of a {}", value.type_name()));
-  return value.as_int() < 0 ? run.Arithmetic(Op::kSubtract, Value(int64_t{0}), value) : Value(value.as_int());
+  return value.as_int() < 0 ? run.Arithmetic(Op::kSubtract, Value(int64_t{0}), value)
+                            : Value(value.as_int());
 }
 
 Value Escape(Interpreter& run, const Value& value, Args) {
@@ -435,15 +451,44 @@ struct Filter {
 };
 
 constexpr Filter kFilters[] = {
-    {"tojson", ToJsonFilter}, {"trim", Trim}, {"length", Length}, {"string", String},
-    {"items", Items}, {"join", Join}, {"default", Default}, {"safe", Same}, {"list", ToList},
-    {"map", Map}, {"select", Select}, {"reject", Reject}, {"selectattr", SelectAttr},
-    {"rejectattr", RejectAttr}, {"replace", Replace}, {"upper", Upper}, {"lower", Lower},
-    {"capitalize", CapitalizeFilter}, {"title", Title}, {"first", First}, {"last", Last},
-    {"unique", Unique}, {"sort", Sort}, {"dictsort", DictSort}, {"max", Max}, {"min", Min},
-    {"sum", Sum}, {"reverse", Reverse}, {"int", Int}, {"float", Float}, {"round", Round},
-    {"abs", Abs}, {"from_json", FromJsonFilter}, {"escape", Escape}, {"e", Escape},
-    {"indent", Indent}, {"count", Length}, {"d", Default},
+    {"tojson", ToJsonFilter},
+    {"trim", Trim},
+    {"length", Length},
+    {"string", String},
+    {"items", Items},
+    {"join", Join},
+    {"default", Default},
+    {"safe", Same},
+    {"list", ToList},
+    {"map", Map},
+    {"select", Select},
+    {"reject", Reject},
+    {"selectattr", SelectAttr},
+    {"rejectattr", RejectAttr},
+    {"replace", Replace},
+    {"upper", Upper},
+    {"lower", Lower},
+    {"capitalize", CapitalizeFilter},
+    {"title", Title},
+    {"first", First},
+    {"last", Last},
+    {"unique", Unique},
+    {"sort", Sort},
+    {"dictsort", DictSort},
+    {"max", Max},
+    {"min", Min},
+    {"sum", Sum},
+    {"reverse", Reverse},
+    {"int", Int},
+    {"float", Float},
+    {"round", Round},
+    {"abs", Abs},
+    {"from_json", FromJsonFilter},
+    {"escape", Escape},
+    {"e", Escape},
+    {"indent", Indent},
+    {"count", Length},
+    {"d", Default},
 };
 
 }  // namespace

@@ -55,9 +55,9 @@ bool Interpreter::Charge(size_t steps) {
 
 Value Interpreter::NewString(std::string text) {
   if (text.size() > limits_.output_bytes_max) {
-    return Fail(fmt::format("a string of {} bytes; the limit is {}", text.size(),
-                            limits_.output_bytes_max),
-                StatusCode::kExhausted);
+    return Fail(
+        fmt::format("a string of {} bytes; the limit is {}", text.size(), limits_.output_bytes_max),
+        StatusCode::kExhausted);
   }
   if (!Charge(text.size() / kBytesPerStep)) return Value();
   return Value(std::move(text));
@@ -111,7 +111,8 @@ void Interpreter::Bind(size_t name_id, Value value) {
 void Interpreter::Assign(const Target& target, const Value& value) {
   if (!target.attribute.empty()) {
     const size_t id = target.name_ids[0];
-    const Expr name{.kind = Expr::Kind::kName, .line = line_, .name = tree_.names[id], .name_id = id};
+    const Expr name{
+        .kind = Expr::Kind::kName, .line = line_, .name = tree_.names[id], .name_id = id};
     const Value object = EvalName(name);
     if (!object.is_dict() || !object.as_dict().is_namespace) {
       Fail(fmt::format("'{}.{}' can be set only of a namespace", name.name, target.attribute));
@@ -145,9 +146,7 @@ Interpreter::Flow Interpreter::Exec(const Stmt& stmt) {
   line_ = stmt.line;
   if (!Charge(1)) return Flow::kNext;
   switch (stmt.kind) {
-    case Stmt::Kind::kText:
-      Write(stmt.text);
-      return Flow::kNext;
+    case Stmt::Kind::kText: Write(stmt.text); return Flow::kNext;
     case Stmt::Kind::kPrint: {
       const Value value = Eval(*stmt.expr);
       if (failed()) return Flow::kNext;
@@ -272,7 +271,9 @@ Value Interpreter::CallMacro(const MacroNode& macro, const CallArgs& args) {
   for (size_t i = 0; i < macro.parameters.size() && !failed(); ++i) {
     const auto& [name_id, otherwise] = macro.parameters[i];
     const Value* given = args.Find(i, macro.parameter_names[i]);
-    Bind(name_id, given ? *given : otherwise ? Eval(*otherwise) : Value(Undefined{&macro.parameter_names[i]}));
+    Bind(name_id, given       ? *given
+                  : otherwise ? Eval(*otherwise)
+                              : Value(Undefined{&macro.parameter_names[i]}));
   }
   std::string text = failed() ? std::string() : Capture(macro.body);
   scopes_.pop_back();

@@ -1,7 +1,7 @@
 // Runs a template's tree over values, within a budget.
 // Thread: one rendering is one thread's; the tree is only read.
-// Errors: the first one is kept and everything unwinds; a message names the line.  What the template
-// itself refuses by raise_exception() is kInvalid, an exceeded limit kExhausted.
+// Errors: the first one is kept and everything unwinds; a message names the line.  What the
+// template itself refuses by raise_exception() is kInvalid, an exceeded limit kExhausted.
 // Invariant: every value that is made is paid for in steps, so that steps bound time and memory.
 #pragma once
 
@@ -108,7 +108,7 @@ class Interpreter {
   size_t floor_ = 0;  // scopes below it belong to callers
   std::string* out_ = nullptr;
   int64_t steps_ = 0;
-  int depth_ = 0;        // of evaluation
+  int depth_ = 0;  // of evaluation
   int macro_depth_ = 0;
   int line_ = 0;
   Status error_;

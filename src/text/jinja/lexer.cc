@@ -84,7 +84,8 @@ class Lexer {
       // A tag alone on its line: the blanks before it are layout.
       size_t line = text.size();
       while (line > 0 && IsSpace(text[line - 1]) && text[line - 1] != '\n') --line;
-      const bool starts_line = line > 0 ? text[line - 1] == '\n' : at_ == 0 || source_[at_ - 1] == '\n';
+      const bool starts_line =
+          line > 0 ? text[line - 1] == '\n' : at_ == 0 || source_[at_ - 1] == '\n';
       if (starts_line) text = text.substr(0, line);
     }
     if (!text.empty()) Emit(TokenKind::kText, std::string(text));
@@ -193,7 +194,9 @@ class Lexer {
     const char c = source_[at_];
     size_t n = 1;
     if (IsNameStart(c)) {
-      while (at_ + n < source_.size() && (IsNameStart(source_[at_ + n]) || IsDigit(source_[at_ + n]))) ++n;
+      while (at_ + n < source_.size() &&
+             (IsNameStart(source_[at_ + n]) || IsDigit(source_[at_ + n])))
+        ++n;
       Emit(TokenKind::kName, std::string(Rest().substr(0, n)));
       Advance(n);
       return Status::Ok();
@@ -297,7 +300,8 @@ class Lexer {
         if (digit < 0) return Error("a bad escape in a string");
         code = code * 16 + static_cast<uint32_t>(digit);
       }
-      if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return Error("a bad escape in a string");
+      if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
+        return Error("a bad escape in a string");
       AppendUtf8(value, code);
     } else if (c == 'N') {
       return Error("named characters in strings are not supported");

@@ -11,10 +11,10 @@ namespace weft::text::jinja {
 namespace {
 
 constexpr std::array<std::string_view, 26> kStringMethods{
-    "split", "rsplit", "splitlines", "strip", "lstrip", "rstrip", "startswith", "endswith",
-    "replace", "upper", "lower", "title", "capitalize", "find", "rfind", "index", "count", "join",
-    "isdigit", "isalpha", "isalnum", "isspace", "isupper", "islower", "removeprefix",
-    "removesuffix"};
+    "split",    "rsplit",  "splitlines", "strip",        "lstrip",      "rstrip",     "startswith",
+    "endswith", "replace", "upper",      "lower",        "title",       "capitalize", "find",
+    "rfind",    "index",   "count",      "join",         "isdigit",     "isalpha",    "isalnum",
+    "isspace",  "isupper", "islower",    "removeprefix", "removesuffix"};
 constexpr std::array<std::string_view, 9> kDictMethods{
     "items", "keys", "values", "get", "update", "pop", "copy", "setdefault", "clear"};
 constexpr std::array<std::string_view, 9> kListMethods{
@@ -34,7 +34,8 @@ int64_t IntAt(Interpreter& run, const CallArgs& args, size_t index, std::string_
   const Value* value = args.Find(index, name);
   if (!value || value->is_none()) return otherwise;
   if (!value->is_integral()) {
-    run.Fail(fmt::format("argument {} must be an integer and is a {}", index + 1, value->type_name()));
+    run.Fail(
+        fmt::format("argument {} must be an integer and is a {}", index + 1, value->type_name()));
     return otherwise;
   }
   return value->as_int();
@@ -46,7 +47,8 @@ const std::string* StringAt(Interpreter& run, const CallArgs& args, size_t index
   const Value* value = args.Find(index, name);
   if (!value || value->is_none()) return nullptr;
   if (!value->is_string()) {
-    run.Fail(fmt::format("argument {} must be a string and is a {}", index + 1, value->type_name()));
+    run.Fail(
+        fmt::format("argument {} must be a string and is a {}", index + 1, value->type_name()));
     return nullptr;
   }
   return &value->as_string();
@@ -113,7 +115,8 @@ Value HasCase(Interpreter& run, std::string_view text, uint16_t wanted, uint16_t
 
 size_t FindLast(std::string_view text, std::string_view part) {
   size_t last = std::string_view::npos;
-  for (size_t at = FindText(text, part); at != std::string_view::npos; at = FindText(text, part, at + 1)) {
+  for (size_t at = FindText(text, part); at != std::string_view::npos;
+       at = FindText(text, part, at + 1)) {
     last = at;
     if (part.empty()) return text.size();
   }
@@ -125,7 +128,8 @@ Value StringMethod(Interpreter& run, const std::string& text, std::string_view n
   if (!run.Charge(text.size() / 256)) return Value();
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
     const std::string* chars = StringAt(run, args, 0);
-    if (run.failed() || !run.Charge(chars ? text.size() / 64 * (1 + chars->size() / 8) : 0)) return Value();
+    if (run.failed() || !run.Charge(chars ? text.size() / 64 * (1 + chars->size() / 8) : 0))
+      return Value();
     return run.NewString(std::string(Strip(text, chars, name != "rstrip", name != "lstrip")));
   }
   if (name == "split" || name == "rsplit") {
@@ -140,7 +144,8 @@ Value StringMethod(Interpreter& run, const std::string& text, std::string_view n
     const Value* keep = args.Find(0, "keepends");
     return ListOfStrings(run, SplitLines(text, keep && keep->Truth()));
   }
-  if (name == "startswith" || name == "endswith") return Affix(run, text, args, name == "startswith");
+  if (name == "startswith" || name == "endswith")
+    return Affix(run, text, args, name == "startswith");
   if (name == "upper") return run.NewString(ToUpper(text));
   if (name == "lower") return run.NewString(ToLower(text));
   if (name == "capitalize") return run.NewString(Capitalize(text));
@@ -245,7 +250,8 @@ Value DictMethod(Interpreter& run, Dict& dict, std::string_view name, const Call
 
 Value ListMethod(Interpreter& run, List& list, std::string_view name, const CallArgs& args) {
   std::vector<Value>& items = list.items;
-  if (list.tuple && name != "index" && name != "count") return run.Fail("a tuple cannot be changed");
+  if (list.tuple && name != "index" && name != "count")
+    return run.Fail("a tuple cannot be changed");
   if (name == "clear") {
     items.clear();
     return Value(None{});
@@ -323,7 +329,8 @@ Value Range(Interpreter& run, const CallArgs& args) {
   if (run.failed()) return Value();
   if (args.by_position.empty()) return run.Fail("range() needs a bound");
   if (step == 0) return run.Fail("the step of range() is 0");
-  const auto distance = step > 0 ? static_cast<__int128>(stop) - start : static_cast<__int128>(start) - stop;
+  const auto distance =
+      step > 0 ? static_cast<__int128>(stop) - start : static_cast<__int128>(start) - stop;
   const __int128 stride = step > 0 ? static_cast<__int128>(step) : -static_cast<__int128>(step);
   const __int128 count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
   if (count > run.limits().range_max) {
@@ -346,7 +353,8 @@ Value StrftimeNow(Interpreter& run, const CallArgs& args) {
   }
   std::array<char, 8192> buffer;
   // A blank in front tells an empty result from one that does not fit.
-  const size_t size = std::strftime(buffer.data(), buffer.size(), (" " + *format).c_str(), &*run.now());
+  const size_t size =
+      std::strftime(buffer.data(), buffer.size(), (" " + *format).c_str(), &*run.now());
   if (size == 0) return run.Fail("the time does not fit its format");
   return run.NewString(std::string(buffer.data() + 1, size - 1));
 }

@@ -117,7 +117,7 @@ std::string ReplaceText(std::string_view text, std::string_view from, std::strin
   std::string out;
   if (from.empty()) {
     // Before each character and at the end.
-    for (size_t i = 0;; ) {
+    for (size_t i = 0;;) {
       if (count != 0) out += to;
       if (count > 0) --count;
       if (i >= text.size()) return out;

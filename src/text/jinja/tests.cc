@@ -24,10 +24,8 @@ constexpr Test kTests[] = {
     {"undefined", [](Interpreter&, const Value& v, const Value&) { return v.is_undefined(); }},
     {"none", [](Interpreter&, const Value& v, const Value&) { return v.is_none(); }},
     {"string", [](Interpreter&, const Value& v, const Value&) { return v.is_string(); }},
-    {"mapping",
-     [](Interpreter&, const Value& v, const Value&) {
-       return v.is_dict() && !v.as_dict().is_namespace;
-     }},
+    {"mapping", [](Interpreter&, const Value& v,
+                   const Value&) { return v.is_dict() && !v.as_dict().is_namespace; }},
     {"iterable",
      [](Interpreter&, const Value& v, const Value&) {
        return v.is_string() || v.is_list() || v.is_undefined() ||
@@ -43,7 +41,8 @@ constexpr Test kTests[] = {
     {"float", [](Interpreter&, const Value& v, const Value&) { return v.is_double(); }},
     {"boolean", [](Interpreter&, const Value& v, const Value&) { return v.is_bool(); }},
     {"true", [](Interpreter&, const Value& v, const Value&) { return v.is_bool() && v.as_bool(); }},
-    {"false", [](Interpreter&, const Value& v, const Value&) { return v.is_bool() && !v.as_bool(); }},
+    {"false",
+     [](Interpreter&, const Value& v, const Value&) { return v.is_bool() && !v.as_bool(); }},
     {"callable", [](Interpreter&, const Value& v, const Value&) { return v.is_callable(); }},
     {"odd", [](Interpreter& r, const Value& v, const Value&) { return Remainder(r, v, 2, 1); }},
     {"even", [](Interpreter& r, const Value& v, const Value&) { return Remainder(r, v, 2, 0); }},
@@ -63,23 +62,31 @@ constexpr Test kTests[] = {
        const std::string text = r.Print(v);
        return r.Charge(text.size() / 64) && ToLower(text) == text && ToUpper(text) != text;
      }},
-    {"filter",
-     [](Interpreter&, const Value& v, const Value&) { return v.is_string() && IsFilter(v.as_string()); }},
+    {"filter", [](Interpreter&, const Value& v,
+                  const Value&) { return v.is_string() && IsFilter(v.as_string()); }},
     {"sameas",
      [](Interpreter& r, const Value& v, const Value& arg) {
        return v.type_name() == arg.type_name() && r.Equal(v, arg);
      },
      true},
-    {"equalto", [](Interpreter& r, const Value& v, const Value& arg) { return r.Equal(v, arg); }, true},
+    {"equalto", [](Interpreter& r, const Value& v, const Value& arg) { return r.Equal(v, arg); },
+     true},
     {"eq", [](Interpreter& r, const Value& v, const Value& arg) { return r.Equal(v, arg); }, true},
     {"ne", [](Interpreter& r, const Value& v, const Value& arg) { return !r.Equal(v, arg); }, true},
-    {"lt", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) < 0; }, true},
-    {"lessthan", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) < 0; }, true},
-    {"le", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) <= 0; }, true},
-    {"gt", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) > 0; }, true},
-    {"greaterthan", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) > 0; }, true},
-    {"ge", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) >= 0; }, true},
-    {"in", [](Interpreter& r, const Value& v, const Value& arg) { return r.Contains(arg, v); }, true},
+    {"lt", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) < 0; },
+     true},
+    {"lessthan",
+     [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) < 0; }, true},
+    {"le", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) <= 0; },
+     true},
+    {"gt", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) > 0; },
+     true},
+    {"greaterthan",
+     [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) > 0; }, true},
+    {"ge", [](Interpreter& r, const Value& v, const Value& arg) { return r.Compare(v, arg) >= 0; },
+     true},
+    {"in", [](Interpreter& r, const Value& v, const Value& arg) { return r.Contains(arg, v); },
+     true},
 };
 
 // The operators are names of tests too, as in select("==", 3).

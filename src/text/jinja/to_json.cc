@@ -12,13 +12,16 @@ void AppendBreak(std::string& out, const ToJsonStyle& style, int depth) {
   if (style.indent >= 0) out.append(1, '\n').append(static_cast<size_t>(style.indent * depth), ' ');
 }
 
-void AppendString(Interpreter& run, std::string_view text, const ToJsonStyle& style, std::string& out) {
+void AppendString(Interpreter& run, std::string_view text, const ToJsonStyle& style,
+                  std::string& out) {
   run.Charge(text.size() / 64);
   out += DumpJson(Json(text), {.ascii_only = style.ascii_only});
 }
 
-void Append(Interpreter& run, const Value& value, const ToJsonStyle& style, int depth, std::string& out) {
-  if (!run.Charge(1 + (style.indent > 0 ? static_cast<size_t>(style.indent * depth) / 32 : 0))) return;
+void Append(Interpreter& run, const Value& value, const ToJsonStyle& style, int depth,
+            std::string& out) {
+  if (!run.Charge(1 + (style.indent > 0 ? static_cast<size_t>(style.indent * depth) / 32 : 0)))
+    return;
   if (depth > run.limits().depth_max || out.size() > run.limits().output_bytes_max) {
     run.Fail(fmt::format("tojson of more than {} levels or {} bytes", run.limits().depth_max,
                          run.limits().output_bytes_max),
@@ -33,7 +36,9 @@ void Append(Interpreter& run, const Value& value, const ToJsonStyle& style, int 
     out += fmt::format("{}", value.as_int());
   } else if (value.is_double()) {
     const double d = value.as_double();
-    out += std::isnan(d) ? "NaN" : std::isinf(d) ? (d < 0 ? "-Infinity" : "Infinity") : DumpJson(Json(d));
+    out += std::isnan(d)   ? "NaN"
+           : std::isinf(d) ? (d < 0 ? "-Infinity" : "Infinity")
+                           : DumpJson(Json(d));
   } else if (value.is_string()) {
     AppendString(run, value.as_string(), style, out);
   } else if (value.is_list()) {
@@ -51,7 +56,8 @@ void Append(Interpreter& run, const Value& value, const ToJsonStyle& style, int 
     if (!run.Charge(value.as_dict().members.size() * (style.sort_keys ? 4 : 1))) return;
     for (const auto& member : value.as_dict().members) members.push_back(&member);
     if (style.sort_keys) {
-      std::sort(members.begin(), members.end(), [](auto* a, auto* b) { return a->first < b->first; });
+      std::sort(members.begin(), members.end(),
+                [](auto* a, auto* b) { return a->first < b->first; });
     }
     out += '{';
     bool first = true;

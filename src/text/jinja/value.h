@@ -32,18 +32,18 @@ struct None {};
 
 class Value {
  public:
-  Value() = default;                                        // undefined
-  Value(Undefined u) : value_(u) {}                         // NOLINT(google-explicit-constructor)
-  Value(None n) : value_(n) {}                              // NOLINT(google-explicit-constructor)
-  Value(bool b) : value_(b) {}                              // NOLINT(google-explicit-constructor)
-  Value(int64_t i) : value_(i) {}                           // NOLINT(google-explicit-constructor)
-  Value(double d) : value_(d) {}                            // NOLINT(google-explicit-constructor)
-  Value(std::string s)                                      // NOLINT(google-explicit-constructor)
+  Value() = default;                 // undefined
+  Value(Undefined u) : value_(u) {}  // NOLINT(google-explicit-constructor)
+  Value(None n) : value_(n) {}       // NOLINT(google-explicit-constructor)
+  Value(bool b) : value_(b) {}       // NOLINT(google-explicit-constructor)
+  Value(int64_t i) : value_(i) {}    // NOLINT(google-explicit-constructor)
+  Value(double d) : value_(d) {}     // NOLINT(google-explicit-constructor)
+  Value(std::string s)               // NOLINT(google-explicit-constructor)
       : value_(std::make_shared<const std::string>(std::move(s))) {}
-  Value(List* l) : value_(l) {}                             // NOLINT(google-explicit-constructor)
-  Value(Dict* d) : value_(d) {}                             // NOLINT(google-explicit-constructor)
-  Value(Loop* l) : value_(l) {}                             // NOLINT(google-explicit-constructor)
-  Value(Callable* c) : value_(c) {}                         // NOLINT(google-explicit-constructor)
+  Value(List* l) : value_(l) {}      // NOLINT(google-explicit-constructor)
+  Value(Dict* d) : value_(d) {}      // NOLINT(google-explicit-constructor)
+  Value(Loop* l) : value_(l) {}      // NOLINT(google-explicit-constructor)
+  Value(Callable* c) : value_(c) {}  // NOLINT(google-explicit-constructor)
 
   bool is_undefined() const { return std::holds_alternative<Undefined>(value_); }
   bool is_none() const { return std::holds_alternative<None>(value_); }
@@ -130,7 +130,9 @@ class Heap {
     return &lists_.back();
   }
   Dict* NewDict() { return &dicts_.emplace_back(); }
-  Loop* NewLoop(const std::vector<Value>* items) { return &loops_.emplace_back(Loop{.items = items}); }
+  Loop* NewLoop(const std::vector<Value>* items) {
+    return &loops_.emplace_back(Loop{.items = items});
+  }
   Callable* NewCallable(Callable callable) { return &callables_.emplace_back(std::move(callable)); }
 
  private:

@@ -25,8 +25,10 @@ TEST(Ngram, WhatCameBehindTheSameTokensComesAgain) {
 }
 
 TEST(Ngram, TheLongestMatchWinsAndOfThoseTheLatest) {
-  EXPECT_EQ(Propose({1, 2, 3, 9, 5, 2, 3, 8, 1, 2, 3}, 1, 3, 1), (Ids{9})) << "three tokens against two";
-  EXPECT_EQ(Propose({1, 2, 3, 9, 5, 2, 3, 8, 1, 2, 3}, 1, 2, 1), (Ids{8})) << "two are enough, and these are nearer";
+  EXPECT_EQ(Propose({1, 2, 3, 9, 5, 2, 3, 8, 1, 2, 3}, 1, 3, 1), (Ids{9}))
+      << "three tokens against two";
+  EXPECT_EQ(Propose({1, 2, 3, 9, 5, 2, 3, 8, 1, 2, 3}, 1, 2, 1), (Ids{8}))
+      << "two are enough, and these are nearer";
   EXPECT_EQ(Propose({4, 4, 4, 4}, 1, 3, 4), (Ids{4})) << "it may reach into what it matches";
 }
 
@@ -34,8 +36,10 @@ TEST(Ngram, IsTheDefinition) {
   Rng rng(1);
   for (int i = 0; i < 2000; ++i) {
     Ids tokens;
-    for (uint64_t n = 1 + rng.Below(30); n > 0; --n) tokens.push_back(static_cast<int32_t>(rng.Below(3)));
-    const auto low = static_cast<int32_t>(1 + rng.Below(3)), high = static_cast<int32_t>(low + rng.Below(3));
+    for (uint64_t n = 1 + rng.Below(30); n > 0; --n)
+      tokens.push_back(static_cast<int32_t>(rng.Below(3)));
+    const auto low = static_cast<int32_t>(1 + rng.Below(3)),
+               high = static_cast<int32_t>(low + rng.Below(3));
     const auto length = static_cast<int32_t>(tokens.size());
     Ids expected;
     for (int32_t n = high; n >= low && expected.empty(); --n) {

@@ -7,10 +7,14 @@
 namespace weft::engine {
 namespace {
 
-SpeculationConfig Auto(int32_t most) { return {.method = SpeculationMethod::kMtp, .tokens = most, .automatic = true}; }
+SpeculationConfig Auto(int32_t most) {
+  return {.method = SpeculationMethod::kMtp, .tokens = most, .automatic = true};
+}
 
-// Steps as the engine makes them: `accept` of each draft behind an accepted one, seconds by number of drafts.
-int32_t Settle(Pace* pace, double accept, const std::vector<double>& step_s, double draft_s, int32_t sequences = 1) {
+// Steps as the engine makes them: `accept` of each draft behind an accepted one, seconds by number
+// of drafts.
+int32_t Settle(Pace* pace, double accept, const std::vector<double>& step_s, double draft_s,
+               int32_t sequences = 1) {
   Rng rng(7);
   for (int i = 0; i < 2000; ++i) {
     const int32_t k = pace->Drafts(sequences);

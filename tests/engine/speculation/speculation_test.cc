@@ -10,15 +10,18 @@ TEST(Speculation, AConfigurationIsCheckedByKey) {
   SpeculationConfig c{.method = SpeculationMethod::kNgram, .tokens = 3};
   EXPECT_TRUE(Validate(c).ok());
   c.tokens = 0;
-  EXPECT_EQ(Validate(c).message(), "--speculative-config: num_speculative_tokens is 0; it must be 1 to 16");
+  EXPECT_EQ(Validate(c).message(),
+            "--speculative-config: num_speculative_tokens is 0; it must be 1 to 16");
   c.tokens = 17;
   EXPECT_FALSE(Validate(c).ok());
   c.tokens = 2;
   c.lookup_min = 6;
-  EXPECT_NE(Validate(c).message().find("prompt_lookup_min 6 and prompt_lookup_max 5"), std::string::npos);
+  EXPECT_NE(Validate(c).message().find("prompt_lookup_min 6 and prompt_lookup_max 5"),
+            std::string::npos);
   c.lookup_min = 1;
   c.synthetic = {0.5};
-  EXPECT_EQ(Validate(c).message(), "--speculative-config: 1 synthetic_acceptance_rates for num_speculative_tokens 2");
+  EXPECT_EQ(Validate(c).message(),
+            "--speculative-config: 1 synthetic_acceptance_rates for num_speculative_tokens 2");
 }
 
 TEST(Speculation, RatesBecomeConditional) {
@@ -31,7 +34,8 @@ TEST(Speculation, RatesBecomeConditional) {
 }
 
 TEST(Speculation, SyntheticDraftsAreAcceptedAtTheirRates) {
-  const SpeculationConfig c{.method = SpeculationMethod::kMtp, .tokens = 3, .synthetic = {1, 0, 0.3}};
+  const SpeculationConfig c{
+      .method = SpeculationMethod::kMtp, .tokens = 3, .synthetic = {1, 0, 0.3}};
   int accepted[3] = {};
   for (int32_t position = 0; position < 10'000; ++position) {
     for (int32_t j = 0; j < 3; ++j) accepted[j] += SyntheticAccepts(c, 5, position, j);

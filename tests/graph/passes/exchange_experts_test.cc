@@ -1,5 +1,6 @@
 // Covers src/graph/passes/exchange_experts.cc src/graph/passes/own_rows.cc
-// Rows that their owners dispatch: the bits of one rank, what crosses, when it is taken, and who refuses a wrong one.
+// Rows that their owners dispatch: the bits of one rank, what crosses, when it is taken, and who
+// refuses a wrong one.
 #include <gtest/gtest.h>
 
 #include "graph/meaning.h"
@@ -12,7 +13,8 @@ namespace weft::graph {
 namespace {
 
 using Switches = std::map<std::string, Switch, std::less<>>;
-const Switches kSp{{"sequence_parallel", Switch::kOn}}, kFc1{{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}};
+const Switches kSp{{"sequence_parallel", Switch::kOn}},
+    kFc1{{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}};
 
 Switches With(Switches switches, Switch exchange) {
   switches["exchange_experts"] = exchange;
@@ -20,7 +22,8 @@ Switches With(Switches switches, Switch exchange) {
 }
 
 Graph PlacedOn(const test::DecoderShape& shape, const Mesh& mesh) {
-  auto placed = InsertCollectives(Expand(test::DecoderBody(shape), {.int8_activations = IsQuantised(shape.weights)}), mesh);
+  auto placed = InsertCollectives(
+      Expand(test::DecoderBody(shape), {.int8_activations = IsQuantised(shape.weights)}), mesh);
   EXPECT_TRUE(placed.ok()) << placed.status().message();
   return std::move(placed).value();
 }
@@ -39,30 +42,47 @@ const PassReport& ReportOf(const PassRun& run) {
 }
 
 int Count(const Graph& g, Op op) {
-  return static_cast<int>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
+  return static_cast<int>(
+      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
 }
 
 std::vector<std::string> Gathered(const Graph& g, std::string_view layer) {
   std::vector<std::string> names;
   for (const Node& n : g.nodes) {
-    if (n.op == Op::kAllGather && n.layer.starts_with(layer)) names.push_back(g.value(n.out[0]).name);
+    if (n.op == Op::kAllGather && n.layer.starts_with(layer))
+      names.push_back(g.value(n.out[0]).name);
   }
   return names;
 }
 
-std::map<std::string, std::vector<test::Local>> Outputs(const Graph& g, const test::StepData& step) {
+std::map<std::string, std::vector<test::Local>> Outputs(const Graph& g,
+                                                        const test::StepData& step) {
   auto run = test::Interpreter(g, step).Run();
   EXPECT_TRUE(run.ok()) << run.status().message();
   return run.ok() ? *run : std::map<std::string, std::vector<test::Local>>{};
 }
 
-// Experts alone and beside a shared one, quantised or not, fewer of them than ranks, one chosen or all.
+// Experts alone and beside a shared one, quantised or not, fewer of them than ranks, one chosen or
+// all.
 std::vector<test::DecoderShape> Shapes() {
   return {
       {.heads = 4, .kv_heads = 2, .experts = 6},
       {.heads = 4, .kv_heads = 2, .weights = DType::kQ8_0, .experts = 3, .top_k = 1},
-      {.heads = 4, .kv_heads = 2, .model_dtype = DType::kF32, .weights = DType::kF32, .experts = 4, .top_k = 4},
-      {.heads = 4, .kv_heads = 1, .weights = DType::kQ8_0, .experts = 16, .top_k = 3, .expert_width = 64, .shared_expert = true, .key_heads = 2, .value_heads = 4},
+      {.heads = 4,
+       .kv_heads = 2,
+       .model_dtype = DType::kF32,
+       .weights = DType::kF32,
+       .experts = 4,
+       .top_k = 4},
+      {.heads = 4,
+       .kv_heads = 1,
+       .weights = DType::kQ8_0,
+       .experts = 16,
+       .top_k = 3,
+       .expert_width = 64,
+       .shared_expert = true,
+       .key_heads = 2,
+       .value_heads = 4},
   };
 }
 
@@ -81,7 +101,9 @@ TEST(ExchangeExperts, GivesTheBitsOfOneRank) {
           const auto got = Outputs(run.graph, step);
           for (const auto& [name, locals] : got) {
             if (name.starts_with("state")) continue;
-            for (const test::Local& local : locals) EXPECT_TRUE(local == expected.at(name)[0]) << name << " on " << ranks << "\n" << Print(run.graph);
+            for (const test::Local& local : locals)
+              EXPECT_TRUE(local == expected.at(name)[0]) << name << " on " << ranks << "\n"
+                                                         << Print(run.graph);
           }
         }
       }
@@ -98,29 +120,36 @@ TEST(ExchangeExperts, WorksOnBothAxesOfFlashComm2) {
       const PassRun run = RunOn(PlacedOn(shape, Mesh{{{"otp", otp}, {"odp", 6 / otp}}}), both);
       EXPECT_EQ(ReportOf(run).rewrites, 2);
       const auto got = Outputs(run.graph, {});
-      for (const test::Local& local : got.at("output 0")) EXPECT_TRUE(local == expected.at("output 0")[0]) << otp;
+      for (const test::Local& local : got.at("output 0"))
+        EXPECT_TRUE(local == expected.at("output 0")[0]) << otp;
     }
   }
 }
 
-// Of 6 experts 2 on 3 ranks: 5 of 9 rows meet an expert of a peer. The gather of hidden rows goes, what is gathered is
-// whom each token met.
+// Of 6 experts 2 on 3 ranks: 5 of 9 rows meet an expert of a peer. The gather of hidden rows goes,
+// what is gathered is whom each token met.
 TEST(ExchangeExperts, IsTakenWhereTheGatherGoes) {
   const test::DecoderShape shape{.heads = 4, .kv_heads = 2, .hidden = 256, .experts = 6};
   for (const Switches& schedule : {kSp, kFc1}) {
     const PassRun run = RunOn(PlacedOn(shape, Mesh::Tp(3)), schedule);
     EXPECT_EQ(ReportOf(run).rewrites, 2) << ReportOf(run).refusal;
-    EXPECT_EQ(Gathered(run.graph, "L00.moe"), (std::vector<std::string>{"L00.moe.experts.ids", "L00.moe.experts.weights"})) << Print(run.graph);
+    EXPECT_EQ(Gathered(run.graph, "L00.moe"),
+              (std::vector<std::string>{"L00.moe.experts.ids", "L00.moe.experts.weights"}))
+        << Print(run.graph);
     EXPECT_EQ(Count(run.graph, Op::kDispatchRows), 2);
     for (const Node& node : run.graph.nodes) {
       if (node.op != Op::kRoute && node.op != Op::kDispatchRows) continue;
-      EXPECT_EQ(ToString(run.graph.value(node.in[0]).on), "S(0)") << NameOf(node.op) << " sees own rows";
+      EXPECT_EQ(ToString(run.graph.value(node.in[0]).on), "S(0)")
+          << NameOf(node.op) << " sees own rows";
     }
   }
 }
 
 TEST(ExchangeExperts, QuantisedRowsAreDispatchedAsTheyAre) {
-  const PassRun run = RunOn(PlacedOn({.heads = 4, .kv_heads = 2, .hidden = 256, .weights = DType::kQ8_0, .experts = 6}, Mesh::Tp(3)), kSp);
+  const PassRun run = RunOn(
+      PlacedOn({.heads = 4, .kv_heads = 2, .hidden = 256, .weights = DType::kQ8_0, .experts = 6},
+               Mesh::Tp(3)),
+      kSp);
   EXPECT_EQ(ReportOf(run).rewrites, 2);
   for (const Node& node : run.graph.nodes) {
     if (node.op != Op::kDispatchRows) continue;
@@ -128,29 +157,44 @@ TEST(ExchangeExperts, QuantisedRowsAreDispatchedAsTheyAre) {
   }
 }
 
-// A shared expert whose weights are cut reads all rows, so the gather stays and a dispatch would be one more.
+// A shared expert whose weights are cut reads all rows, so the gather stays and a dispatch would be
+// one more.
 TEST(ExchangeExperts, SaysWhoKeepsTheGather) {
-  const test::DecoderShape shape{.heads = 4, .kv_heads = 2, .hidden = 256, .experts = 6, .shared_expert = true};
+  const test::DecoderShape shape{
+      .heads = 4, .kv_heads = 2, .hidden = 256, .experts = 6, .shared_expert = true};
   const PassRun run = RunOn(PlacedOn(shape, Mesh::Tp(3)), kFc1);
   EXPECT_EQ(ReportOf(run).rewrites, 0);
   EXPECT_EQ(ReportOf(run).refusal,
-            "L00.moe: a peer would take 300 bytes a row in place of 0: matmul at L00.shared reads 'L00.mlp_norm.gathered' gathered");
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn(shape, Mesh::Tp(3)), With(kFc1, Switch::kOn))).rewrites, 2) << "who asks for it gets it";
+            "L00.moe: a peer would take 300 bytes a row in place of 0: matmul at L00.shared reads "
+            "'L00.mlp_norm.gathered' gathered");
+  EXPECT_EQ(ReportOf(RunOn(PlacedOn(shape, Mesh::Tp(3)), With(kFc1, Switch::kOn))).rewrites, 2)
+      << "who asks for it gets it";
 }
 
 TEST(ExchangeExperts, SaysWhereItIsNothing) {
   const test::DecoderShape experts{.heads = 4, .kv_heads = 2, .experts = 6};
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn(experts, Mesh::Tp(1)), kSp)).refusal, "one rank has all the rows");
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn(experts, Mesh::Tp(2)), {})).refusal, "the schedule is not sp, fc1 or fc1+fc2: every rank has all the rows");
+  EXPECT_EQ(ReportOf(RunOn(PlacedOn(experts, Mesh::Tp(1)), kSp)).refusal,
+            "one rank has all the rows");
+  EXPECT_EQ(ReportOf(RunOn(PlacedOn(experts, Mesh::Tp(2)), {})).refusal,
+            "the schedule is not sp, fc1 or fc1+fc2: every rank has all the rows");
   EXPECT_EQ(ReportOf(RunOn(PlacedOn({}, Mesh::Tp(2)), kSp)).refusal, "nothing to rewrite");
 }
 
 // The gather of a router's logits ends at its choice, with a shared expert too.
 TEST(DeferGather, SinksBehindTheRoutersChoice) {
-  const test::DecoderShape shape{.heads = 4, .kv_heads = 2, .hidden = 256, .weights = DType::kQ8_0, .experts = 16, .top_k = 2, .shared_expert = true};
+  const test::DecoderShape shape{.heads = 4,
+                                 .kv_heads = 2,
+                                 .hidden = 256,
+                                 .weights = DType::kQ8_0,
+                                 .experts = 16,
+                                 .top_k = 2,
+                                 .shared_expert = true};
   const Graph placed = PlacedOn(shape, Mesh::Tp(2));
   const PassRun run = RunOn(placed, With(kFc1, Switch::kOff));
-  EXPECT_EQ(Gathered(run.graph, "L00.moe"), (std::vector<std::string>{"L00.moe.experts.ids", "L00.moe.experts.weights", "L00.mlp_norm.int8"})) << Print(run.graph);
+  EXPECT_EQ(Gathered(run.graph, "L00.moe"),
+            (std::vector<std::string>{"L00.moe.experts.ids", "L00.moe.experts.weights",
+                                      "L00.mlp_norm.int8"}))
+      << Print(run.graph);
   EXPECT_EQ(Count(run.graph, Op::kSliceRows), 0) << "the shared expert's gate stays on own rows";
 }
 
@@ -170,23 +214,31 @@ TEST(ExchangeExperts, WrongRewritesAreRefusedByRuleAndValue) {
   };
   const std::vector<Wrong> wrongs{
       {"V3", "no ids", "2 inputs", [&](Graph& g) { dispatch(g).in.pop_back(); }},
-      {"V4", "ids of other width", "weights", [&](Graph& g) { dispatch(g).in[2] = g.Find("L00.moe.experts.weights"); }},
-      {"V5", "own rows taken for all of them", "S(0)", [&](Graph& g) {
+      {"V4", "ids of other width", "weights",
+       [&](Graph& g) { dispatch(g).in[2] = g.Find("L00.moe.experts.weights"); }},
+      {"V5", "own rows taken for all of them", "S(0)",
+       [&](Graph& g) {
          Node& node = dispatch(g);
          node.op = Op::kDispatch;
          node.in.pop_back();
          std::erase_if(node.attrs, [](const Attr& a) { return a.key == "axes"; });
        }},
-      {"V5", "a rank's own ids", "who needs a row is for all to know", [&](Graph& g) { dispatch(g).in[2] = g.Find("L00.moe.experts.ids.rows"); }},
-      {"V6", "rows that all have", "the rows of a rank's own tokens", [&](Graph& g) { dispatch(g).in[0] = g.Find("L00.attn_norm.gathered"); }},
-      {"V6", "routes of own tokens alone", "R wanted", [&](Graph& g) {
+      {"V5", "a rank's own ids", "who needs a row is for all to know",
+       [&](Graph& g) { dispatch(g).in[2] = g.Find("L00.moe.experts.ids.rows"); }},
+      {"V6", "rows that all have", "the rows of a rank's own tokens",
+       [&](Graph& g) { dispatch(g).in[0] = g.Find("L00.attn_norm.gathered"); }},
+      {"V6", "routes of own tokens alone", "R wanted",
+       [&](Graph& g) {
          for (Node& node : g.nodes) {
            if (node.op == Op::kGroupRoutes) node.in[0] = g.Find("L00.moe.experts.ids.rows");
          }
        }},
-      {"V6", "rows that do not cross", "R wanted", [&](Graph& g) { dispatch(g).Set("axes", int64_t{0}); }},
-      {"V10", "the ids of another layer", "", [&](Graph& g) { dispatch(g, 1).in[2] = dispatch(g, 0).in[2]; }},
-      {"V10", "the rows of another layer", "", [&](Graph& g) { dispatch(g, 1).in[0] = dispatch(g, 0).in[0]; }},
+      {"V6", "rows that do not cross", "R wanted",
+       [&](Graph& g) { dispatch(g).Set("axes", int64_t{0}); }},
+      {"V10", "the ids of another layer", "",
+       [&](Graph& g) { dispatch(g, 1).in[2] = dispatch(g, 0).in[2]; }},
+      {"V10", "the rows of another layer", "",
+       [&](Graph& g) { dispatch(g, 1).in[0] = dispatch(g, 0).in[0]; }},
   };
   for (const Wrong& wrong : wrongs) {
     Graph g = lawful;
@@ -194,8 +246,10 @@ TEST(ExchangeExperts, WrongRewritesAreRefusedByRuleAndValue) {
     Status status = Verify(g);
     if (status.ok()) status = SameMeaning(lawful, g);
     ASSERT_FALSE(status.ok()) << wrong.what;
-    EXPECT_TRUE(status.message().starts_with(wrong.rule + ": ")) << wrong.what << ": " << status.message();
-    EXPECT_NE(status.message().find(wrong.names), std::string::npos) << wrong.what << ": " << status.message();
+    EXPECT_TRUE(status.message().starts_with(wrong.rule + ": "))
+        << wrong.what << ": " << status.message();
+    EXPECT_NE(status.message().find(wrong.names), std::string::npos)
+        << wrong.what << ": " << status.message();
   }
 }
 

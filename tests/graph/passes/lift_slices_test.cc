@@ -1,5 +1,6 @@
 // Covers src/graph/passes/lift_slices.cc src/graph/passes/own_rows.cc
-// A shared expert that is whole on every rank: the bits of one rank, walked on own rows, and nothing of it crosses.
+// A shared expert that is whole on every rank: the bits of one rank, walked on own rows, and
+// nothing of it crosses.
 #include <gtest/gtest.h>
 
 #include "graph/meaning.h"
@@ -12,14 +13,23 @@ namespace weft::graph {
 namespace {
 
 using Switches = std::map<std::string, Switch, std::less<>>;
-const Switches kPlain, kSp{{"sequence_parallel", Switch::kOn}}, kFc1{{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}};
+const Switches kPlain, kSp{{"sequence_parallel", Switch::kOn}},
+    kFc1{{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}};
 
 test::DecoderShape Shape(DType weights, bool whole) {
-  return {.heads = 4, .kv_heads = 2, .hidden = 256, .weights = weights, .experts = 6, .shared_expert = true, .whole_shared = whole};
+  return {.heads = 4,
+          .kv_heads = 2,
+          .hidden = 256,
+          .weights = weights,
+          .experts = 6,
+          .shared_expert = true,
+          .whole_shared = whole};
 }
 
 Graph PlacedOn(const test::DecoderShape& shape, int ranks) {
-  auto placed = InsertCollectives(Expand(test::DecoderBody(shape), {.int8_activations = IsQuantised(shape.weights)}), Mesh::Tp(ranks));
+  auto placed = InsertCollectives(
+      Expand(test::DecoderBody(shape), {.int8_activations = IsQuantised(shape.weights)}),
+      Mesh::Tp(ranks));
   EXPECT_TRUE(placed.ok()) << placed.status().message();
   return std::move(placed).value();
 }
@@ -38,7 +48,9 @@ const PassReport& ReportOf(const PassRun& run, std::string_view name) {
 }
 
 int Count(const Graph& g, Op op, std::string_view layer = "") {
-  return static_cast<int>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op && n.layer.starts_with(layer); }));
+  return static_cast<int>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) {
+    return n.op == op && n.layer.starts_with(layer);
+  }));
 }
 
 std::vector<test::Local> Hidden(const Graph& g) {
@@ -57,16 +69,19 @@ TEST(WholeSharedExpert, GivesTheBitsOfOneThatIsCut) {
       for (const Switches& schedule : {kPlain, kSp, kFc1}) {
         const PassRun run = RunOn(placed, schedule);
         EXPECT_TRUE(SameMeaning(placed, run.graph).ok());
-        for (const test::Local& local : Hidden(run.graph)) EXPECT_TRUE(local == expected) << ranks << "\n" << Print(run.graph);
+        for (const test::Local& local : Hidden(run.graph))
+          EXPECT_TRUE(local == expected) << ranks << "\n" << Print(run.graph);
       }
     }
   }
 }
 
-// All rows on all ranks where no rank has rows of its own: nothing crosses, every rank multiplies with the whole.
+// All rows on all ranks where no rank has rows of its own: nothing crosses, every rank multiplies
+// with the whole.
 TEST(WholeSharedExpert, UnderPlainEveryRankMakesAllRows) {
   const Graph g = RunOn(PlacedOn(Shape(DType::kBF16, true), 3), kPlain).graph;
-  for (const Node& node : g.nodes) EXPECT_FALSE(node.layer.ends_with(".shared") && IsExchange(node.op)) << NameOf(node.op);
+  for (const Node& node : g.nodes)
+    EXPECT_FALSE(node.layer.ends_with(".shared") && IsExchange(node.op)) << NameOf(node.op);
   EXPECT_EQ(Count(g, Op::kFinish), 0) << "the product finishes its own tree";
   EXPECT_EQ(Count(g, Op::kAllReduce), 4) << "of attention and routed experts, in two layers";
 }
@@ -80,14 +95,18 @@ TEST(WholeSharedExpert, WalksOwnRowsAndCrossesNowhere) {
       for (const Node& node : run.graph.nodes) {
         if (!node.layer.ends_with(".shared")) continue;
         EXPECT_FALSE(IsExchange(node.op)) << NameOf(node.op);
-        EXPECT_EQ(ToString(run.graph.value(node.out[0]).on), "S(0)") << NameOf(node.op) << "\n" << Print(run.graph);
+        EXPECT_EQ(ToString(run.graph.value(node.out[0]).on), "S(0)") << NameOf(node.op) << "\n"
+                                                                     << Print(run.graph);
         ++walked;
       }
       EXPECT_GT(walked, 6);
       EXPECT_EQ(Count(run.graph, Op::kSliceRows), 0);
-      // Nobody but the routed experts wanted the rows of the others, and those are dispatched by their owners.
-      EXPECT_EQ(ReportOf(run, "exchange_experts").rewrites, 2) << ReportOf(run, "exchange_experts").refusal;
-      EXPECT_EQ(Count(run.graph, Op::kAllGather, "L00.moe"), 2) << "ids and weights\n" << Print(run.graph);
+      // Nobody but the routed experts wanted the rows of the others, and those are dispatched by
+      // their owners.
+      EXPECT_EQ(ReportOf(run, "exchange_experts").rewrites, 2)
+          << ReportOf(run, "exchange_experts").refusal;
+      EXPECT_EQ(Count(run.graph, Op::kAllGather, "L00.moe"), 2) << "ids and weights\n"
+                                                                << Print(run.graph);
       EXPECT_EQ(Count(run.graph, Op::kMatmul, "L00.moe"), 1) << "the router's own rows, once";
     }
   }
@@ -97,7 +116,8 @@ TEST(LiftSlices, LeavesWhatIsReadWholeAsWell) {
   // The gate of a shared expert stands beside the router's logits, which all ranks need under sp.
   const PassRun run = RunOn(PlacedOn(Shape(DType::kBF16, false), 2), kSp);
   EXPECT_EQ(ReportOf(run, "lift_slices").rewrites, 0);
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn(Shape(DType::kBF16, false), 2), kPlain), "lift_slices").refusal, "the schedule is not sp, fc1 or fc1+fc2: nothing is sliced");
+  EXPECT_EQ(ReportOf(RunOn(PlacedOn(Shape(DType::kBF16, false), 2), kPlain), "lift_slices").refusal,
+            "the schedule is not sp, fc1 or fc1+fc2: nothing is sliced");
 }
 
 TEST(WholeSharedExpert, IsNotCutByHand) {
@@ -112,7 +132,8 @@ TEST(WholeSharedExpert, IsSaidInTheGraphsText) {
   const auto again = Parse(Print(g));
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->tables, g.tables);
-  EXPECT_NE(Print(g).find("L00.shared_ffn 0,32,64,96 whole"), std::string::npos) << Print(g).substr(0, 600);
+  EXPECT_NE(Print(g).find("L00.shared_ffn 0,32,64,96 whole"), std::string::npos)
+      << Print(g).substr(0, 600);
 }
 
 }  // namespace

@@ -15,10 +15,13 @@ namespace weft::graph {
 namespace {
 
 int Count(const Graph& g, Op op) {
-  return static_cast<int>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
+  return static_cast<int>(
+      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
 }
 
-PassContext Context(int ranks, std::map<std::string, Switch, std::less<>> switches = {}) { return {ranks, 4, std::move(switches)}; }
+PassContext Context(int ranks, std::map<std::string, Switch, std::less<>> switches = {}) {
+  return {ranks, 4, std::move(switches)};
+}
 
 PassRun RunOn(const Graph& placed, PassContext context, bool eager = false) {
   auto run = RunPasses(placed, context, eager);
@@ -37,14 +40,16 @@ const PassReport& ReportOf(const PassRun& run, std::string_view name) {
 TEST(Passes, AllOnAndEachAloneGiveTheBitsOfNone) {
   for (const test::DecoderShape& shape : test::DecoderShapes()) {
     for (const int ranks : {1, 2, 3}) {
-      for (const Graph& source : {test::DecoderBody(shape), test::DecoderHead(shape, false, true), test::DecoderHead(shape, true, false)}) {
+      for (const Graph& source : {test::DecoderBody(shape), test::DecoderHead(shape, false, true),
+                                  test::DecoderHead(shape, true, false)}) {
         const Graph placed = test::Placed(source, ranks);
         const auto expected = test::Interpreter(placed).Run();
         ASSERT_TRUE(expected.ok());
         for (size_t alone = 0; alone <= AllPasses().size(); ++alone) {
           std::map<std::string, Switch, std::less<>> switches;
           for (size_t p = 0; p < AllPasses().size(); ++p) {
-            if (alone < AllPasses().size() && p != alone) switches[std::string(AllPasses()[p].name)] = Switch::kOff;
+            if (alone < AllPasses().size() && p != alone)
+              switches[std::string(AllPasses()[p].name)] = Switch::kOff;
           }
           const PassRun run = RunOn(placed, Context(ranks, switches));
           const auto got = test::Interpreter(run.graph).Run();
@@ -66,7 +71,8 @@ TEST(FoldFinish, OnOneRankEveryTreeIsFinishedWhereItGrows) {
 }
 
 TEST(FoldFinish, KeepsTheBias) {
-  const PassRun run = RunOn(test::Placed(test::DecoderBody({.output_bias = true, .mlp_bias = true}), 1), Context(1));
+  const PassRun run = RunOn(
+      test::Placed(test::DecoderBody({.output_bias = true, .mlp_bias = true}), 1), Context(1));
   int biased = 0;
   for (const Node& node : run.graph.nodes) {
     if (node.Has("finish")) biased += OperandsOf(node).biases[0] != kNoValue;
@@ -77,7 +83,8 @@ TEST(FoldFinish, KeepsTheBias) {
 TEST(FoldFinish, RefusesWhereRootsCross) {
   const PassRun run = RunOn(test::Placed(test::DecoderBody({}), 2), Context(2));
   EXPECT_EQ(ReportOf(run, "fold_finish").rewrites, 0);
-  EXPECT_EQ(ReportOf(run, "fold_finish").refusal, "2 ranks: the roots must cross between them first");
+  EXPECT_EQ(ReportOf(run, "fold_finish").refusal,
+            "2 ranks: the roots must cross between them first");
 }
 
 TEST(FoldFinish, LeavesRootsThatSomebodyElseReads) {
@@ -100,7 +107,8 @@ TEST(FoldFinish, LeavesRootsThatSomebodyElseReads) {
 
 TEST(FuseAddRmsNorm, JoinsEverySumWithTheNormThatReadsItFirst) {
   for (const int ranks : {1, 2}) {
-    const PassRun run = RunOn(test::Placed(test::DecoderBody({.layers = 3}), ranks), Context(ranks));
+    const PassRun run =
+        RunOn(test::Placed(test::DecoderBody({.layers = 3}), ranks), Context(ranks));
     EXPECT_EQ(ReportOf(run, "fuse_add_rms_norm").rewrites, 5);
     EXPECT_EQ(Count(run.graph, Op::kAdd), 1) << "the last sum has no norm in this graph";
     EXPECT_EQ(Count(run.graph, Op::kRmsNorm), 1) << "the first norm has no sum before it";
@@ -120,7 +128,9 @@ Graph SumAndNorm(bool read_before, int64_t groups, bool sum_is_output) {
 }
 
 TEST(FuseAddRmsNorm, FiresOnlyIfNothingReadsTheSumBeforeTheNorm) {
-  const auto fused = [](const Graph& g) { return ReportOf(RunOn(test::Placed(g, 1), Context(1)), "fuse_add_rms_norm").rewrites; };
+  const auto fused = [](const Graph& g) {
+    return ReportOf(RunOn(test::Placed(g, 1), Context(1)), "fuse_add_rms_norm").rewrites;
+  };
   EXPECT_EQ(fused(SumAndNorm(false, 1, false)), 1);
   EXPECT_EQ(fused(SumAndNorm(false, 1, true)), 1) << "the sum is still made";
   EXPECT_EQ(fused(SumAndNorm(true, 1, false)), 0) << "its reader would stand before it";
@@ -128,7 +138,8 @@ TEST(FuseAddRmsNorm, FiresOnlyIfNothingReadsTheSumBeforeTheNorm) {
 }
 
 TEST(InsertCollectives, ReducesWhatIsInPartsAndGathersWhatIsReadWhole) {
-  const Graph one = test::Placed(test::DecoderBody({}), 1), two = test::Placed(test::DecoderBody({}), 2);
+  const Graph one = test::Placed(test::DecoderBody({}), 1),
+              two = test::Placed(test::DecoderBody({}), 2);
   for (const Node& node : one.nodes) EXPECT_FALSE(IsExchange(node.op));
   EXPECT_EQ(Count(two, Op::kAllReduce), 4) << "two a layer";
   EXPECT_EQ(Count(two, Op::kFinish), 0);
@@ -143,7 +154,8 @@ TEST(Passes, HaveAPageEach) {
   for (const Pass& pass : AllPasses()) {
     const std::string ending = "-" + std::string(pass.name) + ".md";
     int pages = 0;
-    for (const auto& file : std::filesystem::directory_iterator(WEFT_SOURCE_DIR "/docs/optimisations")) {
+    for (const auto& file :
+         std::filesystem::directory_iterator(WEFT_SOURCE_DIR "/docs/optimisations")) {
       pages += file.path().filename().string().ends_with(ending);
     }
     EXPECT_EQ(pages, 1) << "docs/optimisations/NN" << ending << " (docs/how_to/pass.md, step 5)";
@@ -169,7 +181,8 @@ TEST(Frame, EagerRunsOnlyWhatIsAskedForByName) {
 }
 
 TEST(Frame, SaysWhenThereWasNothingToDo) {
-  const PassRun run = RunOn(test::Placed(SumAndNorm(true, 1, false), 1), Context(1, {{"fold_finish", Switch::kOn}}));
+  const PassRun run = RunOn(test::Placed(SumAndNorm(true, 1, false), 1),
+                            Context(1, {{"fold_finish", Switch::kOn}}));
   EXPECT_EQ(ReportOf(run, "fold_finish").refusal, "nothing to rewrite");
 }
 
@@ -180,7 +193,8 @@ TEST(RemoveDead, KeepsEffectsAndOutputsAndNothingElse) {
   Value dead = g.value(g.outputs[0]);
   dead.name = "dead";
   g.values.insert(g.values.end(), 2, dead);
-  g.nodes.push_back({Op::kAdd, {g.outputs[0], g.outputs[0]}, {static_cast<ValueId>(values)}, {}, "x"});
+  g.nodes.push_back(
+      {Op::kAdd, {g.outputs[0], g.outputs[0]}, {static_cast<ValueId>(values)}, {}, "x"});
   RemoveDead(g);
   EXPECT_EQ(g.nodes.size(), nodes);
   EXPECT_EQ(g.values.size(), values);

@@ -20,11 +20,13 @@ TEST(SigmoidMul, EveryVariantAndPartitionEqualsTheContract) {
 }
 
 TEST(SigmoidMul, AGateARowIsThatGateInEveryColumn) {
-  const SigmoidMulResult one = SigmoidMul(*SigmoidMulKernels().back(), {DType::kF32, 33, true, false}, 9);
+  const SigmoidMulResult one =
+      SigmoidMul(*SigmoidMulKernels().back(), {DType::kF32, 33, true, false}, 9);
   for (int64_t t = 0; t < 9; ++t) {
     for (int64_t f = 0; f < 33; ++f) one.x.Set(t, f, one.gate.Get(t, 0));
   }
-  const SigmoidMulResult all = SigmoidMul(*SigmoidMulKernels().back(), {DType::kF32, 33, true, false}, 9);
+  const SigmoidMulResult all =
+      SigmoidMul(*SigmoidMulKernels().back(), {DType::kF32, 33, true, false}, 9);
   const testing::Matrix y(DType::kF32, 9, 33);
   ScopedFlushDenormals flush;
   testing::RunWhole(*SigmoidMulKernels().back(), {all.x.view(), one.x.view(), y.view()});
@@ -36,7 +38,8 @@ TEST(SigmoidMul, ContractIsWithinItsBoundOfDouble) {
   for (DType dtype : {DType::kBF16, DType::kF32}) {
     const double u = dtype == DType::kBF16 ? 0x1p-8 : 0x1p-24;
     for (bool one_gate : {false, true}) {
-      const SigmoidMulResult got = SigmoidMul(*SigmoidMulKernels().back(), {dtype, 500, one_gate, false}, 3);
+      const SigmoidMulResult got =
+          SigmoidMul(*SigmoidMulKernels().back(), {dtype, 500, one_gate, false}, 3);
       for (int64_t t = 0; t < 3; ++t) {
         for (int64_t f = 0; f < 500; ++f) {
           const double gate = got.gate.Get(t, one_gate ? 0 : f);

@@ -64,8 +64,8 @@ inline std::vector<Shape> AttentionShapes() {
 }
 
 // Decode rows, verify rows and prefill chunks mixed, at tile and span edges.
-inline const std::vector<Rows> kMixedRows{{0, 0, 1},    {1, 62, 5}, {2, 0, 70},
-                               {3, 1022, 4}, {4, 127, 1}, {5, 1087, 1}, {6, 30, 37}};
+inline const std::vector<Rows> kMixedRows{{0, 0, 1},   {1, 62, 5},   {2, 0, 70}, {3, 1022, 4},
+                                          {4, 127, 1}, {5, 1087, 1}, {6, 30, 37}};
 inline const std::vector<int> kMixedLengths{1, 67, 70, 1026, 128, 1088, 67};
 
 // One query head, so that a count of rows is a count of lines; D: every width of a block of values.
@@ -84,8 +84,11 @@ class AttentionCase {
   // lengths[r]: keys in request r's cache. Every byte that no key owns is NaN, page 0 is zero.
   AttentionCase(const Shape& shape, std::vector<int> lengths)
       : shape_(shape), lengths_(std::move(lengths)) {
-    layout_ = {.base = nullptr, .dtype = shape.dtype, .kv_heads = shape.kv_heads,
-               .head_dim = shape.head_dim, .page_tokens = shape.page_tokens};
+    layout_ = {.base = nullptr,
+               .dtype = shape.dtype,
+               .kv_heads = shape.kv_heads,
+               .head_dim = shape.head_dim,
+               .page_tokens = shape.page_tokens};
     int pages = 1;
     for (int length : lengths_) {
       tables_.emplace_back();
@@ -156,7 +159,8 @@ class AttentionCase {
     std::vector<Segment> segments;
     int64_t row = 0;
     for (const Rows& s : step) {
-      segments.push_back({.row_begin = static_cast<int32_t>(row), .rows = s.count,
+      segments.push_back({.row_begin = static_cast<int32_t>(row),
+                          .rows = s.count,
                           .position_begin = s.position,
                           .page_count = static_cast<int32_t>(tables_[s.request].size()),
                           .pages = tables_[s.request].data()});
@@ -169,9 +173,15 @@ class AttentionCase {
       }
     }
     AttentionArgs a;
-    a.q = {.data = q.data(), .rows = rows, .cols = row_elements(), .stride = stride,
+    a.q = {.data = q.data(),
+           .rows = rows,
+           .cols = row_elements(),
+           .stride = stride,
            .dtype = shape_.dtype};
-    a.y = {.data = y.data(), .rows = rows, .cols = row_elements(), .stride = stride,
+    a.y = {.data = y.data(),
+           .rows = rows,
+           .cols = row_elements(),
+           .stride = stride,
            .dtype = shape_.dtype};
     a.kv = layout_;
     a.heads = shape_.heads;

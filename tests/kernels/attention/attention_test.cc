@@ -39,7 +39,8 @@ TEST(Attention, EveryCountOfLinesEqualsTheContract) {
       const auto expected = test.Run(Ref(), {{0, 100, rows}});
       for (const auto* kernel : Runnable()) {
         EXPECT_EQ(test.Run(*kernel, {{0, 100, rows}}), expected)
-            << kernel->name << " " << NameOf(shape.dtype) << " D " << shape.head_dim << " rows " << rows;
+            << kernel->name << " " << NameOf(shape.dtype) << " D " << shape.head_dim << " rows "
+            << rows;
       }
     }
   }
@@ -123,13 +124,15 @@ TEST(Attention, StaleMemoryNeverLeaks) {
       }
       // Every key beyond position 69 of request 2 and its like becomes infinite or negative.
       for (float stale : {-3.0f, std::numeric_limits<float>::infinity()}) {
-        AttentionCase dirty({.dtype = dtype, .heads = 4, .kv_heads = 2, .head_dim = 64}, kMixedLengths);
+        AttentionCase dirty({.dtype = dtype, .heads = 4, .kv_heads = 2, .head_dim = 64},
+                            kMixedLengths);
         for (size_t r = 0; r < kMixedLengths.size(); ++r) {
           KvLayout& layout = dirty.layout();
           for (int p = kMixedLengths[r]; p % 16 != 0; ++p) {
             for (int h = 0; h < 2; ++h) {
               for (int d = 0; d < 64; ++d) {
-                dirty.Put(layout.keys(dirty.table(r)[p / 16], h), layout.key_index(p % 16, d), stale);
+                dirty.Put(layout.keys(dirty.table(r)[p / 16], h), layout.key_index(p % 16, d),
+                          stale);
                 dirty.Put(layout.values(dirty.table(r)[p / 16], h), layout.value_index(p % 16, d),
                           stale);
               }
@@ -142,8 +145,8 @@ TEST(Attention, StaleMemoryNeverLeaks) {
   }
 }
 
-// A sum that a rescale has flushed to -0 stays that over values of -0, until the part of the tile that
-// nobody sees adds +0. Keys 64 and 65 have a score of about 80, those before them 0.
+// A sum that a rescale has flushed to -0 stays that over values of -0, until the part of the tile
+// that nobody sees adds +0. Keys 64 and 65 have a score of about 80, those before them 0.
 TEST(Attention, WhatIsNotSeenOfATileAddsPlusZero) {
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
     AttentionCase test({.dtype = dtype, .heads = 1, .kv_heads = 1, .head_dim = 32}, {66});
@@ -188,8 +191,8 @@ TEST(Attention, ANaNAmongVisibleKeysComesOutAsOneNaN) {
 }
 
 // Against softmax in double. P is rounded to the model dtype (relative u), and so is y; the rest is
-// fp32. |error of y_d| <= (2 u + n e) sum_i p_i |v_i,d| + u |y_d| + score error, where a score's own
-// error (D e |q||k| scale) changes each p relatively by as much.
+// fp32. |error of y_d| <= (2 u + n e) sum_i p_i |v_i,d| + u |y_d| + score error, where a score's
+// own error (D e |q||k| scale) changes each p relatively by as much.
 TEST(Attention, ContractIsWithinItsBoundOfDouble) {
   for (DType dtype : {DType::kBF16, DType::kF32}) {
     const Shape shape{.dtype = dtype, .heads = 2, .kv_heads = 1, .head_dim = 64, .gain = 2};

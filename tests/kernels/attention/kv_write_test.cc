@@ -28,13 +28,13 @@ TEST(KvWrite, WritesItsSlotsAndKeepsTheNeighbours) {
   for (DType dtype : {DType::kBF16, DType::kF32}) {
     for (int head_dim : {2, 16, 64, 80, 128}) {
       for (int page_tokens : {16, 48}) {
-        KvLayout kv{.dtype = dtype, .kv_heads = 3, .head_dim = head_dim,
-                    .page_tokens = page_tokens};
+        KvLayout kv{
+            .dtype = dtype, .kv_heads = 3, .head_dim = head_dim, .page_tokens = page_tokens};
         Matrix k(dtype, 5, 3 * head_dim), v(dtype, 5, 3 * head_dim);
         k.Fill(1);
         v.Fill(2);
-        const std::vector<int64_t> slots{page_tokens + 3, -1, 2 * page_tokens + 15,
-                                         page_tokens + 2, 3 * page_tokens - 1};
+        const std::vector<int64_t> slots{page_tokens + 3, -1, 2 * page_tokens + 15, page_tokens + 2,
+                                         3 * page_tokens - 1};
         // By the layout's definition alone, element for element.
         Buffer expected(4 * kv.page_bytes());
         kv.base = expected.data();
@@ -64,9 +64,11 @@ TEST(KvWrite, WritesItsSlotsAndKeepsTheNeighbours) {
           Buffer shared(4 * kv.page_bytes());
           kv.base = shared.data();
           for (const auto& [first, count] : {std::pair{0, 1}, std::pair{1, 2}}) {
-            KvWriteArgs part{.k = k.view(), .v = v.view(), .kv = kv, .first_head = first, .slots = slots.data()};
+            KvWriteArgs part{
+                .k = k.view(), .v = v.view(), .kv = kv, .first_head = first, .slots = slots.data()};
             for (View* view : {&part.k, &part.v}) {
-              view->data = static_cast<std::byte*>(view->data) + int64_t{first} * head_dim * FactsOf(dtype).block_bytes;
+              view->data = static_cast<std::byte*>(view->data) +
+                           int64_t{first} * head_dim * FactsOf(dtype).block_bytes;
               view->cols = int64_t{count} * head_dim;
             }
             ASSERT_EQ(kernel->refuse(part), "");

@@ -27,9 +27,12 @@ TEST(Concat, PutsRowsSideBySideAndNothingElse) {
 }
 
 TEST(Concat, RefusesWhatDoesNotFit) {
-  Matrix a(DType::kBF16, 2, 8), b(DType::kBF16, 2, 8), narrow(DType::kBF16, 2, 15), other(DType::kF32, 2, 16);
-  EXPECT_EQ(ConcatKernels().back()->refuse({a.view(), b.view(), narrow.view()}), "y has not the columns of a and b");
-  EXPECT_EQ(ConcatKernels().back()->refuse({a.view(), b.view(), other.view()}), "a, b and y differ in dtype");
+  Matrix a(DType::kBF16, 2, 8), b(DType::kBF16, 2, 8), narrow(DType::kBF16, 2, 15),
+      other(DType::kF32, 2, 16);
+  EXPECT_EQ(ConcatKernels().back()->refuse({a.view(), b.view(), narrow.view()}),
+            "y has not the columns of a and b");
+  EXPECT_EQ(ConcatKernels().back()->refuse({a.view(), b.view(), other.view()}),
+            "a, b and y differ in dtype");
 }
 
 }  // namespace

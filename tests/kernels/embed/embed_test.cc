@@ -27,7 +27,8 @@ TEST(Embed, GivesTheFilesRowRoundedOnce) {
     for (const DType y : {DType::kF32, DType::kBF16}) {
       const auto rows = static_cast<int64_t>(ids.size());
       Buffer out(rows * (k + 7) * 4);
-      EmbedArgs args{.ids = ids.data(), .table = table.packed(), .y = {out.data(), rows, k, k + 7, y}};
+      EmbedArgs args{
+          .ids = ids.data(), .table = table.packed(), .y = {out.data(), rows, k, k + 7, y}};
       for (const auto* kernel : EmbedKernels()) {
         if (kernel->isa > DetectIsa()) continue;
         std::memset(out.data(), 0xa5, static_cast<size_t>(out.bytes()));

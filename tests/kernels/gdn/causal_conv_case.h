@@ -36,7 +36,8 @@ class ConvWorld {
   static constexpr int64_t kApart = 3;  // between rows of w and of a slot
 
   ConvWorld(const Kernel<CausalConvArgs>& kernel, const ConvShape& shape, int fill = 0xa5)
-      : kernel_(kernel), shape_(shape),
+      : kernel_(kernel),
+        shape_(shape),
         w_(shape.taps * (shape.channels + kApart)),
         pool_(kSlots * SlotElements() * Bytes()) {
     std::memset(pool_.data(), fill, static_cast<size_t>(pool_.bytes()));

@@ -34,8 +34,8 @@ inline std::vector<DeltaShape> DeltaShapes() {
 }
 
 inline void PrintTo(const DeltaShape& s, std::ostream* os) {
-  *os << NameOf(s.dtype) << " " << s.key_heads << "x" << s.ratio << " heads of " << s.key_dim << " by "
-      << s.value_dim << ", log " << s.log_max;
+  *os << NameOf(s.dtype) << " " << s.key_heads << "x" << s.ratio << " heads of " << s.key_dim
+      << " by " << s.value_dim << ", log " << s.log_max;
 }
 
 class DeltaWorld {
@@ -44,7 +44,8 @@ class DeltaWorld {
   static constexpr int kGap = 2;  // columns of a and b beyond the heads
 
   DeltaWorld(const Kernel<GatedDeltaArgs>& kernel, const DeltaShape& shape, int fill = 0xa5)
-      : kernel_(kernel), shape_(shape),
+      : kernel_(kernel),
+        shape_(shape),
         layout_{shape.value_heads(), shape.key_dim, shape.value_dim, shape.log_max},
         pool_(kSlots * Stride() * 4) {
     std::memset(pool_.data(), fill, static_cast<size_t>(pool_.bytes()));

@@ -87,8 +87,8 @@ TEST(GatedDelta, ColumnsBeyondTheHeadStayZero) {
   }
 }
 
-// One head in double, and how far fp32 can be off, e = 2^-24. With |k| = 1 and 0 <= beta <= 1 a row is
-// S <- gamma (I - beta k k^T) S + beta k v^T, which shortens what a column S_j is off by: in the
+// One head in double, and how far fp32 can be off, e = 2^-24. With |k| = 1 and 0 <= beta <= 1 a row
+// is S <- gamma (I - beta k k^T) S + beta k v^T, which shortens what a column S_j is off by: in the
 // 2-norm, off_j <- gamma off_j + what this row's own roundings add. Those, relatively:
 //   k, q    a sum of squares of one sign in 16 lanes and a tree: (Dk/16 + 5) e, half of it behind the
 //           root; root, quotient and products: (Dk/32 + 6) e, 3 e more for q.
@@ -157,7 +157,8 @@ class DeltaInDouble {
 
 TEST(GatedDelta, ContractIsWithinItsBoundOfDouble) {
   for (const DType dtype : {DType::kBF16, DType::kF32}) {
-    const DeltaShape shape{.dtype = dtype, .key_heads = 2, .ratio = 2, .key_dim = 64, .value_dim = 32};
+    const DeltaShape shape{
+        .dtype = dtype, .key_heads = 2, .ratio = 2, .key_dim = 64, .value_dim = 32};
     constexpr int kTokens = 200;
     DeltaWorld world(Contract(), shape);
     const Matrix y = world.Step({{.tokens = Tokens(0, kTokens)}});
@@ -168,7 +169,8 @@ TEST(GatedDelta, ContractIsWithinItsBoundOfDouble) {
       DeltaInDouble exact(shape.key_dim, shape.value_dim);
       for (int t = 0; t < kTokens; ++t) {
         DeltaInDouble::Row row{.x = double{in.a.Get(t, head)} + world.dt_bias(head),
-                               .neg_exp_a = world.neg_exp_a(head), .b = in.b.Get(t, head)};
+                               .neg_exp_a = world.neg_exp_a(head),
+                               .b = in.b.Get(t, head)};
         for (int i = 0; i < shape.key_dim; ++i) {
           row.q.push_back(in.q.Get(t, head / 2 * shape.key_dim + i));
           row.k.push_back(in.k.Get(t, head / 2 * shape.key_dim + i));

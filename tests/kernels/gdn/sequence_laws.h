@@ -1,5 +1,6 @@
-// What holds for every kernel that carries a state from row to row of a sequence, whatever its state
-// is: cuts, companions, garbage in the slot and rows that were taken back leave no trace in the bits.
+// What holds for every kernel that carries a state from row to row of a sequence, whatever its
+// state is: cuts, companions, garbage in the slot and rows that were taken back leave no trace in
+// the bits.
 //
 // A row is the number of its token: the inputs are a function of it, so rows that speculation took
 // back and rows that came in their place differ.
@@ -36,8 +37,12 @@ inline std::vector<Segment> SegmentsOf(const std::vector<TokenRows>& step) {
   int32_t row = 0;
   for (const TokenRows& rows : step) {
     const auto count = static_cast<int32_t>(rows.tokens.size());
-    out.push_back({.row_begin = row, .rows = count, .position_begin = rows.position,
-                   .state = rows.slot, .replay = rows.replay, .logged = rows.logged});
+    out.push_back({.row_begin = row,
+                   .rows = count,
+                   .position_begin = rows.position,
+                   .state = rows.slot,
+                   .replay = rows.replay,
+                   .logged = rows.logged});
     row += count;
   }
   return out;
@@ -98,7 +103,10 @@ std::vector<Matrix> MixedSteps(World& world, uint32_t slices) {
         {.slot = 0, .position = 1, .tokens = Tokens(500, 1)},
         {.slot = 2, .tokens = Tokens(600, log), .logged = log},
         {.slot = 3, .position = 5, .tokens = Tokens(700, 70 + log), .logged = log}});
-  step({{.slot = 3, .position = 75 + accepted, .tokens = Tokens(800, 2 + log), .replay = accepted,
+  step({{.slot = 3,
+         .position = 75 + accepted,
+         .tokens = Tokens(800, 2 + log),
+         .replay = accepted,
          .logged = log},
         {.slot = 1, .position = 68 + log, .tokens = Tokens(900, 1), .replay = log},
         {.slot = 2, .position = accepted, .tokens = Tokens(950, 66), .replay = accepted}});
@@ -140,7 +148,8 @@ void ExpectRejectionLeavesNoTrace(const Make& make, int prompt) {
   for (int drafts = 1; drafts <= log; ++drafts) {
     for (int accepted = 0; accepted <= drafts; ++accepted) {
       for (const bool verify_again : {false, true}) {
-        // The truth: prompt, one row, the accepted rows, what follows; one by one from the prompt on.
+        // The truth: prompt, one row, the accepted rows, what follows; one by one from the prompt
+        // on.
         auto plain = make();
         plain.Step({{.tokens = Tokens(0, prompt)}});
         std::vector<std::string> expected;
@@ -158,8 +167,10 @@ void ExpectRejectionLeavesNoTrace(const Make& make, int prompt) {
             world.Step({{.position = prompt, .tokens = window, .logged = drafts}});
         const int next = prompt + 1 + accepted;
         const int logged = verify_again ? std::min(log, kAfter - 1) : 0;
-        const Matrix rest = world.Step({{.position = next, .tokens = Tokens(next, kAfter),
-                                         .replay = accepted, .logged = logged}});
+        const Matrix rest = world.Step({{.position = next,
+                                         .tokens = Tokens(next, kAfter),
+                                         .replay = accepted,
+                                         .logged = logged}});
         if (logged > 0) {
           world.Step({{.position = next + kAfter, .tokens = {}, .replay = logged}});
         }

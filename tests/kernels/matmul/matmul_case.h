@@ -154,8 +154,8 @@ inline LeafTable TestLeaves(DType weight, int leaves) {
 template <typename F>
 void ForEachShape(DType weight, bool int8, const F& f) {
   constexpr int64_t kRows[] = {1, 2, 3, 5, 7, 8, 13, 40};
-  const std::vector<int64_t> outputs[] = {{0, 1},           {0, 15},  {0, 16}, {0, 17},
-                                          {0, 33, 70, 100}, {0, 259}};
+  const std::vector<int64_t> outputs[] = {{0, 1},  {0, 15},          {0, 16},
+                                          {0, 17}, {0, 33, 70, 100}, {0, 259}};
   constexpr int kLeaves[] = {1, 2, 5, 16, 7};
   uint32_t seed = static_cast<uint32_t>(weight) * 1000 + int8;
   for (const int64_t m : kRows) {

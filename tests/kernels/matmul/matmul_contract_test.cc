@@ -34,7 +34,8 @@ struct Sum {
 };
 
 double XAt(const MatmulArgs& a, int64_t row, int64_t k) {
-  const double x = a.x.dtype == DType::kF32 ? a.x.row<float>(row)[k] : ToFloat(a.x.row<Bf16>(row)[k]);
+  const double x =
+      a.x.dtype == DType::kF32 ? a.x.row<float>(row)[k] : ToFloat(a.x.row<Bf16>(row)[k]);
   return std::abs(x) < 0x1p-126 ? 0.0 : x;  // DAZ
 }
 
@@ -72,8 +73,8 @@ Sum Exact(MatmulCase& c, int64_t row, int64_t n) {
       dot += double{static_cast<float>(q[at])} * a.xq.q[row * k + at];
       total += a.xq.q[row * k + at];
     }
-    const double da =
-        a.xq.d[row * (k / kQuantBlock) + static_cast<int64_t>(s) * facts.scale_elements / kQuantBlock];
+    const double da = a.xq.d[row * (k / kQuantBlock) +
+                             static_cast<int64_t>(s) * facts.scale_elements / kQuantBlock];
     sum.Add(dot * scales[s] * (da < 0x1p-126 ? 0.0 : da));
     if (facts.has_min) sum.Add(total * mins[s] * (da < 0x1p-126 ? 0.0 : da));
   }
@@ -111,8 +112,8 @@ TEST(MatmulContract, IsNearTheExactSum) {
     }
     for (const DType weight : kBlockTypes) {
       for (const bool int8 : {false, true}) {
-        MatmulShape shape{.weight = weight, .int8 = int8, .x = DType::kF32, .m = 3,
-                          .n_starts = {0, 19}};
+        MatmulShape shape{
+            .weight = weight, .int8 = int8, .x = DType::kF32, .m = 3, .n_starts = {0, 19}};
         shape.leaves = TestLeaves(weight, leaves);
         shape.range = {0, shape.leaves.count()};
         shape.seed = ++seed;

@@ -42,7 +42,8 @@ TEST(MatmulInt8Amx, EveryTileEqualsTheContract) {
   for (const DType weight : {DType::kQ8_0, DType::kQ4_1, DType::kQ6_K}) {
     for (int m : {1, 7, 8, 9, 15, 16, 17, 23, 33, 270}) {
       MatmulShape shape{.weight = weight, .int8 = true, .m = m, .n_starts = {0, 21}};
-      shape.leaves = weight == DType::kQ6_K ? LeafTable::Make(768, 256, 3) : LeafTable::Make(352, 32, 3);
+      shape.leaves =
+          weight == DType::kQ6_K ? LeafTable::Make(768, 256, 3) : LeafTable::Make(352, 32, 3);
       shape.range = {0, 3};
       MatmulCase c(shape);
       ASSERT_EQ(c.Run(kMatmulInt8AmxEmulated), c.Run(*MatmulKernels().back())) << c.Describe();

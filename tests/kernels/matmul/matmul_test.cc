@@ -54,7 +54,8 @@ void PanelsAreThoseOfTheirOutputs(DType weight, bool int8) {
     for (const Kernel<MatmulArgs>* kernel : variants) {
       Buffer untouched(c.OutputBytes());
       const int64_t units = kernel->units(c.args());
-      for (const Slice slice : {kernels::SliceOf(units, 0, 3), kernels::SliceOf(units, 1, 3), kernels::SliceOf(units, 2, 3)}) {
+      for (const Slice slice : {kernels::SliceOf(units, 0, 3), kernels::SliceOf(units, 1, 3),
+                                kernels::SliceOf(units, 2, 3)}) {
         const Buffer out = c.Run(*kernel, {slice});
         const Slice panels = kernel->panels(c.args(), slice);
         const PackedMatrix& w = c.args().w;
@@ -64,7 +65,8 @@ void PanelsAreThoseOfTheirOutputs(DType weight, bool int8) {
           const auto* before = untouched.as<float>() + w.panel_begin[p];
           const auto* after = out.as<float>() + w.panel_begin[p];
           const size_t bytes = static_cast<size_t>(w.panel_begin[p + 1] - w.panel_begin[p]) * 4;
-          ASSERT_EQ(std::memcmp(before, after, bytes) != 0, inside) << kernel->name << " panel " << p << ": " << c.Describe();
+          ASSERT_EQ(std::memcmp(before, after, bytes) != 0, inside)
+              << kernel->name << " panel " << p << ": " << c.Describe();
         }
       }
     }
@@ -128,9 +130,9 @@ TEST(Matmul, ARowIsTheSameAloneAndAmongOthers) {
         args.rows = 1;
         const Buffer one = alone.Run(*kernel);
         const int64_t row_bytes = one.bytes();
-        ASSERT_EQ(std::memcmp(one.data(), all.data() + row * row_bytes,
-                              static_cast<size_t>(row_bytes)),
-                  0)
+        ASSERT_EQ(
+            std::memcmp(one.data(), all.data() + row * row_bytes, static_cast<size_t>(row_bytes)),
+            0)
             << kernel->name << " row " << row << ": " << c.Describe();
       }
     }

@@ -24,19 +24,38 @@ struct CombineShape {
 class CombineCase {
  public:
   explicit CombineCase(const CombineShape& shape)
-      : shape_(shape), random_(shape.seed), table_(LeafTable::Make(shape.experts, 1)),
+      : shape_(shape),
+        random_(shape.seed),
+        table_(LeafTable::Make(shape.experts, 1)),
         ids_(RandomIds(shape.tokens, shape.experts, shape.top_k, random_)),
-        begin_(static_cast<size_t>(shape.experts + 1)), token_(ids_.size()), place_(ids_.size()),
-        merges_(TreeMerges(table_.count(), shape.range)), rows_(shape.dtype, shape.tokens * shape.top_k, shape.cols) {
-    for (int l = shape.range.begin; l <= shape.range.end; ++l) leaf_begin_.push_back(static_cast<int32_t>(table_.start(l)));
-    GroupRoutesArgs group{.ids = ids_.data(), .rows = shape.tokens, .top_k = shape.top_k, .first = leaf_begin_.front(),
-                          .count = leaf_begin_.back() - leaf_begin_.front(), .begin = begin_.data(),
-                          .token = token_.data(), .place = place_.data()};
+        begin_(static_cast<size_t>(shape.experts + 1)),
+        token_(ids_.size()),
+        place_(ids_.size()),
+        merges_(TreeMerges(table_.count(), shape.range)),
+        rows_(shape.dtype, shape.tokens * shape.top_k, shape.cols) {
+    for (int l = shape.range.begin; l <= shape.range.end; ++l)
+      leaf_begin_.push_back(static_cast<int32_t>(table_.start(l)));
+    GroupRoutesArgs group{.ids = ids_.data(),
+                          .rows = shape.tokens,
+                          .top_k = shape.top_k,
+                          .first = leaf_begin_.front(),
+                          .count = leaf_begin_.back() - leaf_begin_.front(),
+                          .begin = begin_.data(),
+                          .token = token_.data(),
+                          .place = place_.data()};
     RunWhole(*GroupRoutesKernels().back(), group);
     rows_.Fill(shape.seed);
-    for (size_t i = 0; i < ids_.size(); ++i) weights_.push_back(static_cast<float>(random_() % 1000) / 1000);
-    args_ = {.rows = rows_.view(), .tokens = shape.tokens, .top_k = shape.top_k, .ids = ids_.data(), .place = place_.data(),
-             .weights = weights_.data(), .leaf_begin = leaf_begin_.data(), .leaves = shape.range.size(), .merges = merges_.data(),
+    for (size_t i = 0; i < ids_.size(); ++i)
+      weights_.push_back(static_cast<float>(random_() % 1000) / 1000);
+    args_ = {.rows = rows_.view(),
+             .tokens = shape.tokens,
+             .top_k = shape.top_k,
+             .ids = ids_.data(),
+             .place = place_.data(),
+             .weights = weights_.data(),
+             .leaf_begin = leaf_begin_.data(),
+             .leaves = shape.range.size(),
+             .merges = merges_.data(),
              .roots = static_cast<int>(MaximalSubtrees(table_.count(), shape.range).size())};
     args_.rows.rows = begin_[static_cast<size_t>(group.count)];
     args_.partials_stride = shape.tokens * shape.cols + 9;
@@ -60,9 +79,10 @@ class CombineCase {
     return out;
   }
   std::string Describe() const {
-    return std::string(NameOf(shape_.dtype)) + ", " + std::to_string(shape_.tokens) + " x " + std::to_string(shape_.cols) + ", " +
-           std::to_string(shape_.top_k) + " of " + std::to_string(shape_.experts) + ", leaves [" +
-           std::to_string(shape_.range.begin) + ", " + std::to_string(shape_.range.end) + ")";
+    return std::string(NameOf(shape_.dtype)) + ", " + std::to_string(shape_.tokens) + " x " +
+           std::to_string(shape_.cols) + ", " + std::to_string(shape_.top_k) + " of " +
+           std::to_string(shape_.experts) + ", leaves [" + std::to_string(shape_.range.begin) +
+           ", " + std::to_string(shape_.range.end) + ")";
   }
 
  private:
@@ -83,9 +103,18 @@ void ForEachCombine(const Visit& visit) {
     for (const int64_t cols : {1, 7, 72, 300, 515}) {
       for (const auto& [experts, top_k] : {std::pair{1, 1}, {4, 2}, {60, 6}, {256, 8}, {64, 64}}) {
         const int leaves = experts < kLeavesMax ? experts : kLeavesMax;
-        for (const LeafRange range : {LeafRange{0, leaves}, {0, leaves / 2}, {leaves / 3, leaves}, {leaves / 3, leaves - leaves / 4}}) {
+        for (const LeafRange range : {LeafRange{0, leaves},
+                                      {0, leaves / 2},
+                                      {leaves / 3, leaves},
+                                      {leaves / 3, leaves - leaves / 4}}) {
           if (range.empty()) continue;
-          CombineCase c({.dtype = dtype, .tokens = 1 + seed % 3, .cols = cols, .experts = experts, .top_k = top_k, .range = range, .seed = seed});
+          CombineCase c({.dtype = dtype,
+                         .tokens = 1 + seed % 3,
+                         .cols = cols,
+                         .experts = experts,
+                         .top_k = top_k,
+                         .range = range,
+                         .seed = seed});
           ++seed;
           visit(c);
           if (::testing::Test::HasFatalFailure()) return;

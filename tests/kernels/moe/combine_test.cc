@@ -24,7 +24,8 @@ TEST(Combine, EveryVariantEqualsTheContract) {
   });
 }
 
-// A product that is flushed to -0 becomes +0 by the leaves added to it, also by those that are empty.
+// A product that is flushed to -0 becomes +0 by the leaves added to it, also by those that are
+// empty.
 TEST(Combine, ALeafWithoutARouteIsAdded) {
   CombineCase c({.dtype = DType::kF32, .tokens = 1, .cols = 80, .experts = 16, .top_k = 1});
   c.weights()[0] = 0x1p-100f;
@@ -36,7 +37,8 @@ TEST(Combine, ALeafWithoutARouteIsAdded) {
     }
   }
   // With one leaf there is nothing to add, and the sign stays.
-  CombineCase alone({.dtype = DType::kF32, .tokens = 1, .cols = 80, .experts = 1, .top_k = 1, .range = {0, 1}});
+  CombineCase alone(
+      {.dtype = DType::kF32, .tokens = 1, .cols = 80, .experts = 1, .top_k = 1, .range = {0, 1}});
   alone.weights()[0] = 0x1p-100f;
   for (int64_t h = 0; h < 80; ++h) alone.rows().Set(0, h, -0x1p-100f);
   for (const auto* kernel : testing::Runnable(CombineKernels())) {
@@ -60,7 +62,8 @@ TEST(Combine, RootsOfTwoRanksFinishToTheWhole) {
       // The same rows, as the order of this side's routes has them.
       for (int64_t i = 0; i < 3 * 8; ++i) {
         if (c.args().place[i] < 0) continue;
-        for (int64_t h = 0; h < 40; ++h) c.rows().Set(c.args().place[i], h, whole.rows().Get(whole.args().place[i], h));
+        for (int64_t h = 0; h < 40; ++h)
+          c.rows().Set(c.args().place[i], h, whole.rows().Get(whole.args().place[i], h));
       }
       c.weights() = whole.weights();
       c.args().weights = c.weights().data();
@@ -95,7 +98,8 @@ TEST(Combine, ContractIsWithinItsBoundOfDouble) {
     for (int64_t h = 0; h < 300; ++h) {
       double sum = 0, size = 0;
       for (int64_t i = t * 6; i < t * 6 + 6; ++i) {
-        const double term = double{c.weights()[static_cast<size_t>(i)]} * c.rows().Get(c.args().place[i], h);
+        const double term =
+            double{c.weights()[static_cast<size_t>(i)]} * c.rows().Get(c.args().place[i], h);
         sum += term;
         size += std::abs(term);
       }

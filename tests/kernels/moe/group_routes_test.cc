@@ -14,11 +14,19 @@ struct Grouped {
   Buffer begin, token, place;
 };
 
-Grouped Group(const std::vector<int32_t>& ids, int64_t rows, int top_k, int32_t first, int count, bool idle_slices) {
+Grouped Group(const std::vector<int32_t>& ids, int64_t rows, int top_k, int32_t first, int count,
+              bool idle_slices) {
   // An element more than is written: a guard.
-  Grouped out{Buffer((count + 2) * 4), Buffer((rows * top_k + 1) * 4), Buffer((rows * top_k + 1) * 4)};
-  const GroupRoutesArgs a{.ids = ids.data(), .rows = rows, .top_k = top_k, .first = first, .count = count,
-                          .begin = out.begin.as<int32_t>(), .token = out.token.as<int32_t>(), .place = out.place.as<int32_t>()};
+  Grouped out{Buffer((count + 2) * 4), Buffer((rows * top_k + 1) * 4),
+              Buffer((rows * top_k + 1) * 4)};
+  const GroupRoutesArgs a{.ids = ids.data(),
+                          .rows = rows,
+                          .top_k = top_k,
+                          .first = first,
+                          .count = count,
+                          .begin = out.begin.as<int32_t>(),
+                          .token = out.token.as<int32_t>(),
+                          .place = out.place.as<int32_t>()};
   const Kernel<GroupRoutesArgs>& kernel = *GroupRoutesKernels().back();
   EXPECT_EQ(kernel.refuse(a), "");
   EXPECT_EQ(kernel.units(a), 1);
@@ -35,18 +43,23 @@ TEST(GroupRoutes, OrderIsByExpertThenToken) {
       for (const int top_k : {1, 2, 8}) {
         if (top_k > experts) continue;
         for (int cut = 0; cut < 4; ++cut) {
-          const int32_t first = cut == 0 ? 0 : static_cast<int32_t>(random() % static_cast<uint32_t>(experts));
-          const int count = cut == 0 ? experts : static_cast<int>(random() % static_cast<uint32_t>(experts - first + 1));
+          const int32_t first =
+              cut == 0 ? 0 : static_cast<int32_t>(random() % static_cast<uint32_t>(experts));
+          const int count =
+              cut == 0 ? experts
+                       : static_cast<int>(random() % static_cast<uint32_t>(experts - first + 1));
           const std::vector<int32_t> ids = testing::RandomIds(rows, experts, top_k, random);
           std::vector<int64_t> order;
           for (int64_t i = 0; i < rows * top_k; ++i) {
             if (ids[i] >= first && ids[i] < first + count) order.push_back(i);
           }
-          std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return ids[x] < ids[y]; });
-          Grouped expected{Buffer((count + 2) * 4), Buffer((rows * top_k + 1) * 4), Buffer((rows * top_k + 1) * 4)};
+          std::stable_sort(order.begin(), order.end(),
+                           [&](int64_t x, int64_t y) { return ids[x] < ids[y]; });
+          Grouped expected{Buffer((count + 2) * 4), Buffer((rows * top_k + 1) * 4),
+                           Buffer((rows * top_k + 1) * 4)};
           for (int e = 0; e <= count; ++e) {
-            expected.begin.as<int32_t>()[e] = static_cast<int32_t>(
-                std::count_if(order.begin(), order.end(), [&](int64_t i) { return ids[i] < first + e; }));
+            expected.begin.as<int32_t>()[e] = static_cast<int32_t>(std::count_if(
+                order.begin(), order.end(), [&](int64_t i) { return ids[i] < first + e; }));
           }
           for (int64_t i = 0; i < rows * top_k; ++i) expected.place.as<int32_t>()[i] = -1;
           for (size_t j = 0; j < order.size(); ++j) {
@@ -54,9 +67,12 @@ TEST(GroupRoutes, OrderIsByExpertThenToken) {
             expected.place.as<int32_t>()[order[j]] = static_cast<int32_t>(j);
           }
           const Grouped got = Group(ids, rows, top_k, first, count, cut % 2 == 0);
-          ASSERT_EQ(got.begin, expected.begin) << rows << " rows, " << experts << " experts, " << first << " + " << count;
-          ASSERT_EQ(got.token, expected.token) << rows << " rows, " << experts << " experts, " << first << " + " << count;
-          ASSERT_EQ(got.place, expected.place) << rows << " rows, " << experts << " experts, " << first << " + " << count;
+          ASSERT_EQ(got.begin, expected.begin)
+              << rows << " rows, " << experts << " experts, " << first << " + " << count;
+          ASSERT_EQ(got.token, expected.token)
+              << rows << " rows, " << experts << " experts, " << first << " + " << count;
+          ASSERT_EQ(got.place, expected.place)
+              << rows << " rows, " << experts << " experts, " << first << " + " << count;
         }
       }
     }

@@ -21,14 +21,20 @@ class GroupedCase {
     for (const int count : counts) {
       begin_.push_back(begin_.back() + count);
       matrices_.push_back(std::make_unique<TestMatrix>(
-          shape.weight, TestMatrix::RandomRows(shape.weight, shape.n_starts.back(), shape.leaves.size(), case_.random()),
+          shape.weight,
+          TestMatrix::RandomRows(shape.weight, shape.n_starts.back(), shape.leaves.size(),
+                                 case_.random()),
           shape.n_starts, shape.leaves.starts(), shape.range.begin, shape.range.end));
       experts_.push_back(matrices_.back()->packed());
     }
   }
   GroupedMatmulArgs Args(const Kernel<MatmulArgs>& kernel, const Buffer& out) const {
-    GroupedMatmulArgs a{.matmul = case_.Into(out), .rows_max = case_.shape().m, .count = static_cast<int>(experts_.size()),
-                        .experts = experts_.data(), .begin = begin_.data(), .kernel = &kernel};
+    GroupedMatmulArgs a{.matmul = case_.Into(out),
+                        .rows_max = case_.shape().m,
+                        .count = static_cast<int>(experts_.size()),
+                        .experts = experts_.data(),
+                        .begin = begin_.data(),
+                        .kernel = &kernel};
     a.matmul.w.data = nullptr;
     return a;
   }
@@ -39,7 +45,8 @@ class GroupedCase {
     const Kernel<GroupedMatmulArgs>& grouped = *GroupedMatmulKernels().back();
     EXPECT_EQ(grouped.refuse(a), "");
     const int64_t units = grouped.units(a);
-    testing::RunSlices(grouped, a, cut ? RandomSlices(units, case_.random()) : std::vector<Slice>{{0, units}});
+    testing::RunSlices(grouped, a,
+                       cut ? RandomSlices(units, case_.random()) : std::vector<Slice>{{0, units}});
     return out;
   }
   // The contract, every row alone.
@@ -74,12 +81,14 @@ struct Format {
   DType weight;
   bool int8;
 };
-constexpr Format kFormats[] = {{DType::kBF16, false}, {DType::kF32, false},  {DType::kF16, false}, {DType::kQ8_0, true},
-                               {DType::kQ8_0, false}, {DType::kQ4_K, true}, {DType::kQ4_K, false}, {DType::kQ6_K, true}};
+constexpr Format kFormats[] = {{DType::kBF16, false}, {DType::kF32, false},  {DType::kF16, false},
+                               {DType::kQ8_0, true},  {DType::kQ8_0, false}, {DType::kQ4_K, true},
+                               {DType::kQ4_K, false}, {DType::kQ6_K, true}};
 
 // gate | up by one leaf, down by its own tree; rounded, in fp32 and as roots.
 std::vector<MatmulShape> Shapes(const Format& format) {
-  MatmulShape gate_up{.weight = format.weight, .int8 = format.int8, .n_starts = {0, 40, 84}, .y = DType::kBF16};
+  MatmulShape gate_up{
+      .weight = format.weight, .int8 = format.int8, .n_starts = {0, 40, 84}, .y = DType::kBF16};
   gate_up.leaves = TestLeaves(format.weight, 1);
   gate_up.range = {0, 1};
   MatmulShape down = gate_up;
@@ -103,9 +112,13 @@ TEST(GroupedMatmul, ARowIsThatOfTheDenseContractHoweverManyItsExpertHas) {
         int compared = 0;
         for (const Kernel<MatmulArgs>* kernel : MatmulKernels()) {
           const MatmulArgs& args = c.dense().args();
-          if (kernel->isa > DetectIsa() || ChooseForExperts(args, DetectIsa(), kernel->name) == nullptr) continue;
-          ASSERT_EQ(c.Run(*kernel, false), expected) << kernel->name << ": " << c.dense().Describe();
-          ASSERT_EQ(c.Run(*kernel, true), expected) << kernel->name << " in slices: " << c.dense().Describe();
+          if (kernel->isa > DetectIsa() ||
+              ChooseForExperts(args, DetectIsa(), kernel->name) == nullptr)
+            continue;
+          ASSERT_EQ(c.Run(*kernel, false), expected)
+              << kernel->name << ": " << c.dense().Describe();
+          ASSERT_EQ(c.Run(*kernel, true), expected)
+              << kernel->name << " in slices: " << c.dense().Describe();
           ++compared;
         }
         ASSERT_GT(compared, 1);
@@ -122,7 +135,8 @@ TEST(GroupedMatmul, NoRowsAreNoUnits) {
   EXPECT_EQ(GroupedMatmulKernels().back()->units(c.Args(*MatmulKernels().back(), out)), 0);
 }
 
-// Decode: 8 experts of one row are 8 times the same cost, so workers get kernel units that differ by one per expert.
+// Decode: 8 experts of one row are 8 times the same cost, so workers get kernel units that differ
+// by one per expert.
 TEST(GroupedMatmul, ExpertsOfOneRowDivideEvenly) {
   MatmulShape shape{.weight = DType::kBF16, .n_starts = {0, 1024}};
   GroupedCase c(shape, {1, 0, 1, 1, 1, 1, 0, 1, 1, 1});
@@ -130,7 +144,9 @@ TEST(GroupedMatmul, ExpertsOfOneRowDivideEvenly) {
   static int64_t done;
   static Kernel<MatmulArgs> counting;
   counting = *MatmulKernels().back();
-  counting.run = [](const MatmulArgs&, Slice slice, std::byte*) { done += slice.end - slice.begin; };
+  counting.run = [](const MatmulArgs&, Slice slice, std::byte*) {
+    done += slice.end - slice.begin;
+  };
   const GroupedMatmulArgs a = c.Args(counting, out);
   const Kernel<GroupedMatmulArgs>& grouped = *GroupedMatmulKernels().back();
   for (const int workers : {2, 3, 8, 16}) {
@@ -159,7 +175,8 @@ TEST(GroupedMatmul, ScratchIsThatOfTheHungriestCount) {
     for (int64_t rows = 1; rows <= 7; ++rows) {
       MatmulArgs args = a.matmul;
       args.rows = rows;
-      EXPECT_GE(GroupedMatmulKernels().back()->scratch_bytes(a), kernel->scratch_bytes(args)) << rows;
+      EXPECT_GE(GroupedMatmulKernels().back()->scratch_bytes(a), kernel->scratch_bytes(args))
+          << rows;
     }
   }
 }

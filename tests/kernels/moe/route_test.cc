@@ -41,12 +41,26 @@ enum class Kind { kPlain, kTies, kExtremes };
 
 void FillLogits(Kind kind, const Matrix& logits, std::mt19937& random) {
   const float inf = std::numeric_limits<float>::infinity();
-  const float extremes[] = {0.0f, -0.0f, 1e-40f, -1e-40f, 200.0f, -200.0f, 88.0f, -88.0f, -inf, inf,
-                            std::numeric_limits<float>::quiet_NaN(), 3e38f, -3e38f, 1.0f};
+  const float extremes[] = {0.0f,
+                            -0.0f,
+                            1e-40f,
+                            -1e-40f,
+                            200.0f,
+                            -200.0f,
+                            88.0f,
+                            -88.0f,
+                            -inf,
+                            inf,
+                            std::numeric_limits<float>::quiet_NaN(),
+                            3e38f,
+                            -3e38f,
+                            1.0f};
   std::normal_distribution<float> normal(0, 3);
   const View view = logits.view();
   for (int64_t t = 0; t < view.rows; ++t) {
-    const uint32_t allowed = t % 3 == 0 ? 14 : t % 3 == 1 ? 8 : 9;  // with NaN and +inf; finite; -inf
+    const uint32_t allowed = t % 3 == 0   ? 14
+                             : t % 3 == 1 ? 8
+                                          : 9;  // with NaN and +inf; finite; -inf
     for (int64_t e = 0; e < view.cols; ++e) {
       float x = normal(random);
       if (kind == Kind::kTies) x = static_cast<float>(random() % 3) - 1;
@@ -135,25 +149,31 @@ TEST(Route, ChoosesTheLargestAndOfEqualOnesTheLowestId) {
       std::vector<int32_t> order(static_cast<size_t>(a.logits.cols));
       std::iota(order.begin(), order.end(), 0);
       const auto value = [&](int32_t e) { return std::isnan(logits[e]) ? -INFINITY : logits[e]; };
-      std::stable_sort(order.begin(), order.end(), [&](int32_t x, int32_t y) { return value(x) > value(y); });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int32_t x, int32_t y) { return value(x) > value(y); });
       std::sort(order.begin(), order.begin() + a.top_k);
       for (int i = 0; i < a.top_k; ++i) {
-        ASSERT_EQ(got.ids.as<int32_t>()[t * a.top_k + i], order[static_cast<size_t>(i)]) << Describe(a);
+        ASSERT_EQ(got.ids.as<int32_t>()[t * a.top_k + i], order[static_cast<size_t>(i)])
+            << Describe(a);
       }
     }
   });
 }
 
 // With u = 2^-24 and D the largest |logit - max|: the difference is off by D u, exp adds 2 u, a sum
-// of E positive numbers in 16 lanes and a tree (E/16 + 4) u, the quotient u; to renormalise adds the
-// same error once more and (k + 1) u; the scale u. 1.01 for the products of these.
+// of E positive numbers in 16 lanes and a tree (E/16 + 4) u, the quotient u; to renormalise adds
+// the same error once more and (k + 1) u; the scale u. 1.01 for the products of these.
 TEST(Route, WeightsAreWithinTheirBoundOfDouble) {
   ScopedFlushDenormals flush;
   for (const Scoring scoring : {Scoring::kSoftmax, Scoring::kSigmoid}) {
     for (const bool renormalise : {false, true}) {
       const Matrix logits(DType::kF32, 5, 256);
       logits.Fill(11, 2);
-      const RouteArgs a{.logits = logits.view(), .top_k = 8, .scoring = scoring, .renormalise = renormalise, .scale = 2.5f};
+      const RouteArgs a{.logits = logits.view(),
+                        .top_k = 8,
+                        .scoring = scoring,
+                        .renormalise = renormalise,
+                        .scale = 2.5f};
       const RouteResult got = Route(Ref(), a);
       for (int64_t t = 0; t < 5; ++t) {
         const auto* row = a.logits.row<const float>(t);
@@ -162,15 +182,19 @@ TEST(Route, WeightsAreWithinTheirBoundOfDouble) {
         double sum = 0;
         for (int64_t e = 0; e < 256; ++e) sum += std::exp(row[e] - max);
         const auto score = [&](int32_t e) {
-          return scoring == Scoring::kSoftmax ? std::exp(row[e] - max) / sum : 1 / (1 + std::exp(-double{row[e]}));
+          return scoring == Scoring::kSoftmax ? std::exp(row[e] - max) / sum
+                                              : 1 / (1 + std::exp(-double{row[e]}));
         };
         double chosen = 0;
         for (int i = 0; i < 8; ++i) chosen += score(got.ids.as<int32_t>()[t * 8 + i]);
-        const double error = scoring == Scoring::kSoftmax ? 2 * (max - least + 2) + 256.0 / 16 + 4 + 1 : 4;
+        const double error =
+            scoring == Scoring::kSoftmax ? 2 * (max - least + 2) + 256.0 / 16 + 4 + 1 : 4;
         const double bound = 1.01 * 0x1p-24 * ((renormalise ? 2 * error + 8 + 1 : error) + 1);
         for (int i = 0; i < 8; ++i) {
-          const double exact = score(got.ids.as<int32_t>()[t * 8 + i]) / (renormalise ? chosen : 1) * 2.5;
-          ASSERT_LE(std::abs(got.weights.as<float>()[t * 8 + i] / exact - 1), bound) << t << " " << i;
+          const double exact =
+              score(got.ids.as<int32_t>()[t * 8 + i]) / (renormalise ? chosen : 1) * 2.5;
+          ASSERT_LE(std::abs(got.weights.as<float>()[t * 8 + i] / exact - 1), bound)
+              << t << " " << i;
         }
       }
     }
@@ -183,16 +207,24 @@ TEST(Route, GroupsAreWorthTheirTwoBestAndTiesGoToTheLowestGroup) {
   for (int64_t e = 0; e < 12; ++e) logits.Set(0, e, 0.0f);  // sigmoid 0.5
   //                              best two 0.75             best two 1.0            best two 1.0
   const float correction[12] = {0.75f, 0, 0, -0.25f, 0.25f, 0.75f, 0, 0.25f, 0, 0.5f, 0.5f, -0.5f};
-  RouteArgs a{.logits = logits.view(), .correction = correction, .top_k = 3, .scoring = Scoring::kSigmoid,
-              .renormalise = true, .scale = 3, .groups = 3, .groups_kept = 1};
+  RouteArgs a{.logits = logits.view(),
+              .correction = correction,
+              .top_k = 3,
+              .scoring = Scoring::kSigmoid,
+              .renormalise = true,
+              .scale = 3,
+              .groups = 3,
+              .groups_kept = 1};
   for (const auto* kernel : testing::Runnable(RouteKernels())) {
     const RouteResult one = Route(*kernel, a);
-    EXPECT_EQ((std::vector<int32_t>{4, 5, 7}), std::vector<int32_t>(one.ids.as<int32_t>(), one.ids.as<int32_t>() + 3));
+    EXPECT_EQ((std::vector<int32_t>{4, 5, 7}),
+              std::vector<int32_t>(one.ids.as<int32_t>(), one.ids.as<int32_t>() + 3));
     for (int i = 0; i < 3; ++i) EXPECT_EQ(one.weights.as<float>()[i], 1.0f) << kernel->name;
     RouteArgs two = a;
     two.groups_kept = 2;
     const RouteResult both = Route(*kernel, two);
-    EXPECT_EQ((std::vector<int32_t>{5, 9, 10}), std::vector<int32_t>(both.ids.as<int32_t>(), both.ids.as<int32_t>() + 3));
+    EXPECT_EQ((std::vector<int32_t>{5, 9, 10}),
+              std::vector<int32_t>(both.ids.as<int32_t>(), both.ids.as<int32_t>() + 3));
   }
 }
 
@@ -201,8 +233,12 @@ TEST(Route, ADroppedGroupIsNoChoiceWhenKeptValuesAreNegative) {
   const Matrix logits(DType::kF32, 1, 4);
   for (int64_t e = 0; e < 4; ++e) logits.Set(0, e, -100.0f);  // sigmoid +0
   const float correction[4] = {-1, -1, -2, 0};
-  const RouteArgs a{.logits = logits.view(), .correction = correction, .top_k = 2, .scoring = Scoring::kSigmoid,
-                    .groups = 2, .groups_kept = 1};
+  const RouteArgs a{.logits = logits.view(),
+                    .correction = correction,
+                    .top_k = 2,
+                    .scoring = Scoring::kSigmoid,
+                    .groups = 2,
+                    .groups_kept = 1};
   for (const auto* kernel : testing::Runnable(RouteKernels())) {
     const RouteResult got = Route(*kernel, a);
     EXPECT_EQ(got.ids.as<int32_t>()[0], 0) << kernel->name;
@@ -239,7 +275,8 @@ TEST(Route, RefusalsNameTheNumber) {
   EXPECT_EQ(refused([](RouteArgs& b) { b.groups = 5; }), "32 experts in 5 groups");
   EXPECT_EQ(refused([](RouteArgs& b) { b.groups = 4, b.groups_kept = 5; }), "5 of 4 groups kept");
   EXPECT_EQ(refused([](RouteArgs& b) { b.groups = 8, b.groups_kept = 1; }), "top 8 of 4 experts");
-  EXPECT_EQ(refused([](RouteArgs& b) { b.groups = 32, b.groups_kept = 9; }), "groups of one expert: a group is worth its best two");
+  EXPECT_EQ(refused([](RouteArgs& b) { b.groups = 32, b.groups_kept = 9; }),
+            "groups of one expert: a group is worth its best two");
   EXPECT_EQ(refused([](RouteArgs& b) { b.logits.cols = 1025; }), "1025 experts, at most 1024");
   EXPECT_EQ(refused([](RouteArgs& b) { b.logits.dtype = DType::kBF16; }), "logits in bfloat16");
 }

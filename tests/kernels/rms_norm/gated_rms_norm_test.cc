@@ -34,8 +34,8 @@ TEST(GatedRmsNorm, InPlaceIsTheSame) {
   EXPECT_EQ(GatedNorm(*GatedRmsNormKernels().back(), c, 4).z.buffer(), apart.y.buffer());
 }
 
-// As rms_norm's: half of (n/16 + 9) e behind the root, 4 e for root, quotient and products; the gate
-// 4 e and its product e; then the rounding u.
+// As rms_norm's: half of (n/16 + 9) e behind the root, 4 e for root, quotient and products; the
+// gate 4 e and its product e; then the rounding u.
 TEST(GatedRmsNorm, ContractIsWithinItsBoundOfDouble) {
   for (const GateActivation activation : {GateActivation::kSilu, GateActivation::kSigmoid}) {
     for (const DType dtype : {DType::kBF16, DType::kF32}) {
@@ -45,7 +45,8 @@ TEST(GatedRmsNorm, ContractIsWithinItsBoundOfDouble) {
       for (int64_t t = 0; t < 3; ++t) {
         for (int64_t begin = 0; begin < 3 * 128; begin += 128) {
           double sum = 0;
-          for (int64_t h = begin; h < begin + 128; ++h) sum += double{got.o.Get(t, h)} * got.o.Get(t, h);
+          for (int64_t h = begin; h < begin + 128; ++h)
+            sum += double{got.o.Get(t, h)} * got.o.Get(t, h);
           const double scale = 1 / std::sqrt(sum / 128 + double{1e-6f});
           for (int64_t h = begin; h < begin + 128; ++h) {
             const double z = got.z.Get(t, h);

@@ -27,9 +27,9 @@ TEST(RmsNorm, EveryVariantAndPartitionEqualsTheContract) {
   }
 }
 
-// y = x g / sqrt(mean + eps): a sum of n squares of one sign, in 16 lanes and a tree, is off by less
-// than (n/16 + 5 + 4) e relatively; half of that after the root; division, root and two products add
-// 4 e, and the rounding u.
+// y = x g / sqrt(mean + eps): a sum of n squares of one sign, in 16 lanes and a tree, is off by
+// less than (n/16 + 5 + 4) e relatively; half of that after the root; division, root and two
+// products add 4 e, and the rounding u.
 TEST(RmsNorm, ContractIsWithinItsBoundOfDouble) {
   for (DType dtype : {DType::kBF16, DType::kF32}) {
     const NormCase c{dtype, 1, 576, 32, false, false};

@@ -19,8 +19,13 @@ Matrix Rotate(const Kernel<RopeArgs>& kernel, DType dtype, int heads, int head_d
   FillRopeTable(freq, 100, cos.data(), sin.data());
   Matrix x(dtype, kRows, int64_t{heads} * head_dim);
   x.Fill(7);
-  RopeArgs a{.x = x.view(), .positions = positions.data(), .cos = cos.data(), .sin = sin.data(),
-             .heads = heads, .head_dim = head_dim, .rot = rot};
+  RopeArgs a{.x = x.view(),
+             .positions = positions.data(),
+             .cos = cos.data(),
+             .sin = sin.data(),
+             .heads = heads,
+             .head_dim = head_dim,
+             .rot = rot};
   EXPECT_EQ(kernel.refuse(a), "");
   std::mt19937 random(slices);
   slices == 0 ? testing::RunWhole(kernel, a)
@@ -30,13 +35,18 @@ Matrix Rotate(const Kernel<RopeArgs>& kernel, DType dtype, int heads, int head_d
 
 TEST(Rope, EveryVariantAndPartitionEqualsTheContract) {
   for (DType dtype : {DType::kBF16, DType::kF32}) {
-    for (auto [heads, head_dim, rot] :
-         {std::array{3, 64, 64}, {2, 128, 128}, {2, 80, 32}, {5, 20, 20}, {1, 6, 2}, {4, 256, 64}}) {
+    for (auto [heads, head_dim, rot] : {std::array{3, 64, 64},
+                                        {2, 128, 128},
+                                        {2, 80, 32},
+                                        {5, 20, 20},
+                                        {1, 6, 2},
+                                        {4, 256, 64}}) {
       const Matrix expected = Rotate(*RopeKernels().back(), dtype, heads, head_dim, rot);
       for (const auto* kernel : testing::Runnable(RopeKernels())) {
         for (uint32_t slices : {0u, 1u}) {
           EXPECT_EQ(Rotate(*kernel, dtype, heads, head_dim, rot, slices).buffer(),
-                    expected.buffer()) << kernel->name << " " << head_dim << " " << rot;
+                    expected.buffer())
+              << kernel->name << " " << head_dim << " " << rot;
         }
       }
     }

@@ -30,7 +30,12 @@ TEST(Argmax, EveryVariantEqualsTheContract) {
     for (int trial = 0; trial < 50; ++trial) {
       Matrix x(DType::kF32, 1, cols);
       for (int64_t c = 0; c < cols; ++c) {
-        const float choices[] = {0.0f, -0.0f, 1.0f, -INFINITY, -5.0f, trial % 3 == 0 ? NAN : 1.0f,
+        const float choices[] = {0.0f,
+                                 -0.0f,
+                                 1.0f,
+                                 -INFINITY,
+                                 -5.0f,
+                                 trial % 3 == 0 ? NAN : 1.0f,
                                  trial % 7 == 0 ? INFINITY : -1.0f};
         x.Set(0, c, trial % 10 == 9 ? -INFINITY : choices[random() % 7]);
       }

@@ -31,9 +31,13 @@ Outcome Sample(const Kernel<SampleArgs>& kernel, const Matrix& logits,
   result.out.resize(rows.size());
   result.ids.assign(rows.size() * kStride, 77);
   result.logprobs.assign(rows.size() * kStride, 77);
-  SampleArgs a{.logits = logits.view(), .rows = rows.data(), .out = result.out.data(),
-               .top_ids = result.ids.data(), .top_logprobs = result.logprobs.data(),
-               .top_stride = kStride, .vocab_leaf_begin = leaves.starts().data(),
+  SampleArgs a{.logits = logits.view(),
+               .rows = rows.data(),
+               .out = result.out.data(),
+               .top_ids = result.ids.data(),
+               .top_logprobs = result.logprobs.data(),
+               .top_stride = kStride,
+               .vocab_leaf_begin = leaves.starts().data(),
                .vocab_leaves = leaves.count()};
   EXPECT_EQ(kernel.refuse(a), "");
   std::mt19937 random(slices);
@@ -68,7 +72,9 @@ Matrix Logits(int64_t rows, int64_t vocab, uint32_t seed, float spread) {
 
 TEST(Sample, EveryVariantEqualsTheContract) {
   std::mt19937 random(3);
-  const auto pick = [&](std::initializer_list<float> of) { return *(of.begin() + random() % of.size()); };
+  const auto pick = [&](std::initializer_list<float> of) {
+    return *(of.begin() + random() % of.size());
+  };
   const std::vector<int32_t> seen_ids{1, 4, 9, 30}, seen_counts{0, 2, 1, 7};
   const std::vector<int32_t> bias_ids{2, 9}, banned{0, 5, 100000};
   const std::vector<float> bias{5, -3};
@@ -122,7 +128,8 @@ TEST(Sample, RowsWithoutACandidateOrWithNaNAreReported) {
       x.Set(3, c, c == 8 ? INFINITY : 0.0f);
     }
     for (float temperature : {0.0f, 1.0f}) {
-      const auto out = Sample(*kernel, x, std::vector<SampleRow>(4, {.temperature = temperature})).out;
+      const auto out =
+          Sample(*kernel, x, std::vector<SampleRow>(4, {.temperature = temperature})).out;
       EXPECT_EQ(out[0].id, -1);
       EXPECT_EQ(out[0].has_nan, 1);
       EXPECT_GE(out[1].id, 0);
@@ -141,8 +148,7 @@ TEST(Philox, GivesTheKnownAnswers) {
             (Philox{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}));
   EXPECT_EQ(Philox4x32({~0u, ~0u, ~0u, ~0u}, ~0ull),
             (Philox{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}));
-  EXPECT_EQ(Philox4x32({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u},
-                       0x299f31d0a4093822ull),
+  EXPECT_EQ(Philox4x32({0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}, 0x299f31d0a4093822ull),
             (Philox{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}));
 }
 
@@ -192,9 +198,9 @@ double ChiSquare(const std::vector<int>& seen, const std::vector<double>& p, int
   return chi;
 }
 
-// 40,000 draws over 8 ids: the limit is 6 sigma of chi-square with 7 degrees of freedom, 7 + 6 sqrt(14).
-// Power: an error that moves 2 % of the probability from one id to another of about 0.15 adds
-// n (0.02^2/0.15 + 0.02^2/0.15) = 213 to it, and is seen; the second half shows that.
+// 40,000 draws over 8 ids: the limit is 6 sigma of chi-square with 7 degrees of freedom, 7 + 6
+// sqrt(14). Power: an error that moves 2 % of the probability from one id to another of about 0.15
+// adds n (0.02^2/0.15 + 0.02^2/0.15) = 213 to it, and is seen; the second half shows that.
 TEST(Sample, DrawsFollowTheDistribution) {
   constexpr int kDraws = 40000;
   const std::vector<float> logits{0.3f, 0.1f, -0.2f, 0.0f, 0.7f, -1.0f, 0.2f, -0.4f};
@@ -241,8 +247,12 @@ TEST(Sample, ProcessedDistributionIsTheOneOfTheProcessedLogits) {
   EXPECT_EQ(drawn({.top_p = 0.46f, .top_k = 3}), (std::set<int>{0, 1}));
 
   const std::vector<int32_t> ids{0, 1, 4}, counts{1, 0, 2};
-  const SampleRow row{.repetition_penalty = 2, .presence_penalty = 0.25f, .frequency_penalty = 0.5f,
-                      .seen_ids = ids.data(), .seen_counts = counts.data(), .seen = 3};
+  const SampleRow row{.repetition_penalty = 2,
+                      .presence_penalty = 0.25f,
+                      .frequency_penalty = 0.5f,
+                      .seen_ids = ids.data(),
+                      .seen_counts = counts.data(),
+                      .seen = 3};
   // 0: 1/2 - 0.5 - 0.25; 1: 0.5/2 (prompt only); 4: -0.5*2 - 2*0.5 - 0.25.
   const std::vector<double> x{-0.25, 0.25, 0.5, 0.0, -2.25, -1.0};
   std::vector<double> p;
@@ -283,9 +293,9 @@ TEST(Sample, LogProbabilitiesAreOfTheRawLogits) {
   for (double v : raw) sum += std::exp(v - top);
   const std::vector<int32_t> banned{
       static_cast<int32_t>(std::max_element(raw.begin(), raw.end()) - raw.begin())};
-  const auto got = Sample(*SampleKernels()[0], x,
-                          {{.temperature = 0, .banned = banned.data(), .banned_count = 1,
-                            .logprobs = 5}});
+  const auto got =
+      Sample(*SampleKernels()[0], x,
+             {{.temperature = 0, .banned = banned.data(), .banned_count = 1, .logprobs = 5}});
   EXPECT_NE(got.out[0].id, banned[0]);
   EXPECT_EQ(got.out[0].rank, 2);  // the banned one is ahead of it in the raw logits
   EXPECT_NEAR(got.out[0].logprob, raw[got.out[0].id] - top - std::log(sum), 1e-5);

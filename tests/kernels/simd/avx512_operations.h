@@ -134,8 +134,8 @@ constexpr Operation kOperations[] = {
     WEFT_OPERATION("F16x *", true, l.p* l.q),
     WEFT_OPERATION("F16x /", true, l.p / l.q),
     WEFT_OPERATION("F16x Fma", true, V::Fma(l.p, l.q, l.r)),
-    // As above: a denormal may leave a maximum as itself (a comparison and a move) or as zero (vmaxps),
-    // and the addition after it reads zero in either case.
+    // As above: a denormal may leave a maximum as itself (a comparison and a move) or as zero
+    // (vmaxps), and the addition after it reads zero in either case.
     WEFT_OPERATION("F16x Max", true, V::Max(l.p, l.q) + V::Zero()),
     WEFT_OPERATION("F16x AddExponent", true, V::AddExponent(l.p, l.q)),
     WEFT_OPERATION("F16x IfLess", true, V::IfLess(l.p, l.q, l.r, l.p)),

@@ -25,20 +25,13 @@ void FillRandom(std::mt19937& random, int kind, std::byte* to) {
     uint32_t word = random();
     const auto exponent = [&] { return kExponents[random() % std::size(kExponents)]; };
     switch (kind) {
-      case 0:
-        break;
-      case 1:
-        word = (word & 0x807fffffu) | (exponent() << 23);
-        break;
-      case 2:
-        word = (word & 0x807f807fu) | (exponent() << 23) | (exponent() << 7);
-        break;
+      case 0: break;
+      case 1: word = (word & 0x807fffffu) | (exponent() << 23); break;
+      case 2: word = (word & 0x807f807fu) | (exponent() << 23) | (exponent() << 7); break;
       case 3:
         word = (word & 0x807f807fu) | ((120 + random() % 12) << 23) | ((120 + random() % 12) << 7);
         break;
-      default:
-        word = (word & 0x80000000u) | (exponent() << 23) | (random() % 3) << 15;
-        break;
+      default: word = (word & 0x80000000u) | (exponent() << 23) | (random() % 3) << 15; break;
     }
     std::memcpy(to + i * 4, &word, 4);
   }

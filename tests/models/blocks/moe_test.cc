@@ -20,17 +20,21 @@ TEST(Moe, RoutesByFloat32LogitsAndKeepsExpertsWhole) {
   const graph::Graph g = support::BodyOf(*checkpoint);
   const std::string prefix = "model.layers.0.mlp.";
   const auto router = NodesOf(g, Op::kColumnLinear, "L00.moe");
-  ASSERT_EQ(router.size(), 1u) << "the shared expert's gate is one more output of the router's product";
-  EXPECT_EQ(NamesOf(g, router[0]->in), (Names{"L00.mlp_norm", prefix + "gate.weight", prefix + "shared_expert_gate.weight"}));
+  ASSERT_EQ(router.size(), 1u)
+      << "the shared expert's gate is one more output of the router's product";
+  EXPECT_EQ(NamesOf(g, router[0]->in),
+            (Names{"L00.mlp_norm", prefix + "gate.weight", prefix + "shared_expert_gate.weight"}));
   for (graph::ValueId id : router[0]->out) EXPECT_EQ(g.value(id).dtype, DType::kF32);
   const auto experts = NodesOf(g, Op::kExperts, "L00.moe");
   ASSERT_EQ(experts.size(), 1u);
-  EXPECT_EQ(NamesOf(g, experts[0]->in), (Names{"L00.mlp_norm", "L00.moe.router", prefix + "experts.gate_proj.weight", prefix + "experts.up_proj.weight",
-                                               prefix + "experts.down_proj.weight"}));
+  EXPECT_EQ(NamesOf(g, experts[0]->in),
+            (Names{"L00.mlp_norm", "L00.moe.router", prefix + "experts.gate_proj.weight",
+                   prefix + "experts.up_proj.weight", prefix + "experts.down_proj.weight"}));
   EXPECT_EQ(experts[0]->Int("top_k"), config.experts_per_token);
   EXPECT_EQ(experts[0]->Int("renormalise"), 1);
   const graph::Value& down = g.value(experts[0]->in[4]);
-  EXPECT_EQ(g.tables[down.dims[0].table].leaves.count(), std::min<int64_t>(config.experts, kLeavesMax));
+  EXPECT_EQ(g.tables[down.dims[0].table].leaves.count(),
+            std::min<int64_t>(config.experts, kLeavesMax));
   EXPECT_EQ(down.dims[2].table, -1) << "no rank cuts what an expert sums over";
 }
 
@@ -52,7 +56,8 @@ TEST(Moe, LayersWithoutExpertsAreDense) {
     const bool moe = checkpoint->config().IsMoe(layer);
     EXPECT_EQ(NodesOf(g, Op::kExperts, fmt::format("L{:02}.moe", layer)).size(), moe ? 1u : 0u);
     EXPECT_EQ(NodesOf(g, Op::kSwiGlu, fmt::format("L{:02}.mlp", layer)).size(), moe ? 0u : 1u);
-    EXPECT_TRUE(NodesOf(g, Op::kGateRows, fmt::format("L{:02}.shared", layer)).empty()) << "this family shares none";
+    EXPECT_TRUE(NodesOf(g, Op::kGateRows, fmt::format("L{:02}.shared", layer)).empty())
+        << "this family shares none";
   }
 }
 
