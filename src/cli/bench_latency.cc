@@ -32,10 +32,7 @@ struct LatencyFlags {
   bool json = false;
 };
 
-int Fail(const Status& status) {
-  fmt::print(stderr, "weft bench latency: {}\n", status.message());
-  return 1;
-}
+int Fail(const Status& status) { return ExitCode("bench latency", status); }
 
 // One line of the table: a bucket at a depth.
 struct Row {
@@ -418,7 +415,7 @@ int Run(LatencyFlags& f) {
   if (job->follows()) {
     f.model.max_num_seqs = RowsMaxOf(f);
     const Status followed = job->Leave(job->Follow(f.model, log.get()));
-    return followed.ok() ? 0 : Fail(followed);
+    return Fail(followed);
   }
   const int code = Measure(f, job->link(), log.get());
   const Status left = job->Leave(code == 0 ? Status() : Status::Internal("the measurement failed"));

@@ -19,10 +19,7 @@ struct MachineFlags {
 
 int Machine(const MachineFlags& flags) {
   auto limits = MeasureMachine(flags.options);
-  if (!limits.ok()) {
-    fmt::print(stderr, "weft bench machine: {}\n", limits.status().message());
-    return 1;
-  }
+  if (!limits.ok()) return ExitCode("bench machine", limits.status());
   const std::string profile = DumpJson(ToJson(*limits), {.indent = 1});
   if (!flags.out.empty()) {
     std::ofstream file(flags.out);

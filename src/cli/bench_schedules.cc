@@ -70,9 +70,9 @@ Result<std::vector<Candidate>> CandidatesOf(const SchedulesFlags& f,
 }
 
 // A schedule's executor and its place in the caches.
-class Runs {
+class StepRuns {
  public:
-  Runs(plan::Executor* executor, int positions)
+  StepRuns(plan::Executor* executor, int positions)
       : executor_(executor), stepper_(executor, 1, positions) {}
 
   const exec::ModelInstance& instance() const { return exec::InstanceOf(*executor_); }
@@ -106,7 +106,7 @@ class Runs {
     return bytes() - before;
   }
   // Where the time goes; also into `file`, if there is one.
-  Status Trace(const ScheduleTask& task, ScheduleRow* row, TraceFile* file) {
+  Status Trace(const ScheduleTask& task, ScheduleResult* row, TraceFile* file) {
     const int workers = instance().workers_per_rank(), all = instance().config().ranks * workers;
     size_t events = 0;
     const plan::Plan& body = instance().body_plan(task.rows);
@@ -145,8 +145,8 @@ class Runs {
 
 // The plan's bytes, the fabric's, and the formula's.
 Status CompareBytes(const ScheduleTask& task, const plan::Plan& plan,
-                    const std::optional<LayerShape>& layer, const Candidate& c, Runs& runs,
-                    ScheduleRow* row) {
+                    const std::optional<LayerShape>& layer, const Candidate& c, StepRuns& runs,
+                    ScheduleResult* row) {
   WEFT_ASSIGN_OR_RETURN(row->counted, runs.Counted(task));
   row->planned = PlannedBytes(plan, task.rows);
   // Methods that move in several phases are planned by rows, at most a byte a row too much; of rows
@@ -194,7 +194,7 @@ class SchedulesBench {
     plan::ScheduleConfig plain;
     WEFT_ASSIGN_OR_RETURN(plain_, Make(plain));
     executor_name_ = plain_->Describe();
-    plain_runs_ = std::make_unique<Runs>(plain_.get(), positions_);
+    plain_runs_ = std::make_unique<StepRuns>(plain_.get(), positions_);
     layer_ = MiddleLayerOf(plain_runs_->instance().body_plan(tasks_.front().rows));
     for (const Candidate& c : candidates) WEFT_RETURN_IF_ERROR(MeasureOne(c));
     if (told_) fmt::print(stderr, "\033[K");
@@ -266,7 +266,7 @@ class SchedulesBench {
     if (c.config.schedule != Schedule::kPlain || c.config.automatic) {
       WEFT_ASSIGN_OR_RETURN(executor, Make(c.config));
     }
-    Runs other(executor == nullptr ? plain_.get() : executor.get(), positions_);
+    StepRuns other(executor == nullptr ? plain_.get() : executor.get(), positions_);
     std::unique_ptr<TraceFile> file;
     if (!f_.traces.empty()) {
       std::string name = c.name;
@@ -280,12 +280,12 @@ class SchedulesBench {
       const ScheduleTask& task = tasks_[t];
       // It takes minutes and the tables come at the end.
       if (told_) fmt::print(stderr, "\r\033[K{}  {}\r", task.name, c.name);
-      ScheduleRow row;
+      ScheduleResult row;
       row.schedule = c.name;
       const plan::Plan& plan = other.instance().body_plan(task.rows);
       row.taken = plan.schedule;
       row.note = plan.schedule_note;
-      for (Runs* runs : {plain_runs_.get(), &other}) {
+      for (StepRuns* runs : {plain_runs_.get(), &other}) {
         WEFT_RETURN_IF_ERROR(runs->Fill(task.position));
         WEFT_RETURN_IF_ERROR(runs->Block(task).status());
       }
@@ -316,10 +316,10 @@ class SchedulesBench {
   int positions_ = 1;
   std::optional<device::ScopedAffinity> affinity_;  // the caller's, while it is pinned
   std::unique_ptr<plan::Executor> plain_;
-  std::unique_ptr<Runs> plain_runs_;
+  std::unique_ptr<StepRuns> plain_runs_;
   std::string executor_name_;
   std::optional<LayerShape> layer_;
-  std::vector<std::vector<ScheduleRow>> rows_;  // [tasks][candidates]
+  std::vector<std::vector<ScheduleResult>> rows_;  // [tasks][candidates]
 };
 
 Status Run(SchedulesFlags& f) {
@@ -371,11 +371,7 @@ Command AddBenchSchedules(CLI::App& app) {
   app.add_option("--traces", flags->traces,
                  "a directory for a trace of each schedule, as tools/timeline.py reads them");
   app.add_flag("--json", flags->json, "one JSON object instead of the tables");
-  return [flags] {
-    const Status status = Run(*flags);
-    if (!status.ok()) fmt::print(stderr, "weft bench schedules: {}\n", status.message());
-    return status.ok() ? 0 : 1;
-  };
+  return [flags] { return ExitCode("bench schedules", Run(*flags)); };
 }
 
 }  // namespace weft::cli

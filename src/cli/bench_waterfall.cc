@@ -46,19 +46,20 @@ struct Switch {
 };
 
 // Requests of one setting on an executor of its own.
-class Runs {
+class SettingRuns {
  public:
-  static Result<std::unique_ptr<Runs>> Create(const WaterfallFlags& f, const LoadedModel& model,
-                                              exec::ExecConfig config,
-                                              std::span<const Switch> known, const Setting& on,
-                                              LogSink* log) {
+  static Result<std::unique_ptr<SettingRuns>> Create(const WaterfallFlags& f,
+                                                     const LoadedModel& model,
+                                                     exec::ExecConfig config,
+                                                     std::span<const Switch> known,
+                                                     const Setting& on, LogSink* log) {
     for (const Switch& s : known) {
       if (s.of_graph)
         config.compile.switches[s.name] =
             on.contains(s.name) ? graph::Switch::kOn : graph::Switch::kOff;
     }
     for (const PlanSwitch& s : PlanSwitches()) s.set(config, on.contains(std::string(s.name)));
-    auto self = std::unique_ptr<Runs>(new Runs);
+    auto self = std::unique_ptr<SettingRuns>(new SettingRuns);
     WEFT_ASSIGN_OR_RETURN(engine::EngineConfig engine_config, EngineConfigOf(f.model, {}));
     if (!on.contains(kSpeculation)) {
       engine_config.speculation = {};
@@ -119,7 +120,7 @@ class Runs {
   }
 
  private:
-  Runs() = default;
+  SettingRuns() = default;
   const SteadyClock clock_;
   std::unique_ptr<plan::Executor> executor_;
   std::unique_ptr<engine::Engine>
@@ -154,7 +155,7 @@ class WaterfallBench {
         toggled.insert(s.name);
       {
         WEFT_ASSIGN_OR_RETURN(const auto other, Make(toggled));
-        Runs &without = s.on ? *other : *full, &with = s.on ? *full : *other;
+        SettingRuns &without = s.on ? *other : *full, &with = s.on ? *full : *other;
         WEFT_RETURN_IF_ERROR(Pair(s.name + " among all", without, with,
                                   [](Waterfall& w) { return &w.rows.back().full; }));
       }
@@ -202,12 +203,12 @@ class WaterfallBench {
     return file ? Status::Ok() : Status::Invalid("{} {}: cannot be written", flag, path);
   }
 
-  Result<std::unique_ptr<Runs>> Make(const Setting& on) {
+  Result<std::unique_ptr<SettingRuns>> Make(const Setting& on) {
     // An executor takes the cores that the caller may use, so it is made before the caller is
     // pinned to one.
     affinity_.reset();
     affinity_.emplace();
-    return Runs::Create(f_, model_, config_, known_, on, log_);
+    return SettingRuns::Create(f_, model_, config_, known_, on, log_);
   }
 
   // Different texts for each request; out of --dataset-path, or ids at random.
@@ -292,7 +293,8 @@ class WaterfallBench {
   }
 
   template <typename Where>
-  Status Pair(const std::string& what, Runs& without, Runs& with, const Where& where) {
+  Status Pair(const std::string& what, SettingRuns& without, SettingRuns& with,
+              const Where& where) {
     about_ = fmt::format("{} ranks x {} threads", with.instance().config().ranks,
                          with.instance().workers_per_rank());
     for (Waterfall& w : waterfalls_) {
@@ -379,11 +381,7 @@ Command AddBenchWaterfall(CLI::App& app) {
   app.add_option("--output", flags->output, "also write all figures as JSON")->type_name("FILE");
   app.add_option("--svg", flags->svg, "also draw them")->type_name("FILE");
   app.add_flag("--json", flags->json, "one JSON object instead of the tables");
-  return [flags] {
-    const Status status = Run(*flags);
-    if (!status.ok()) fmt::print(stderr, "weft bench waterfall: {}\n", status.message());
-    return status.ok() ? 0 : 1;
-  };
+  return [flags] { return ExitCode("bench waterfall", Run(*flags)); };
 }
 
 }  // namespace weft::cli

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
+
+#include "base/status.h"
 
 namespace CLI {
 class App;
@@ -15,6 +18,9 @@ inline constexpr int kEngineFailed = 70;  // sysexits.h: the engine broke while 
 
 // A command's body: the process's exit code.
 using Command = std::function<int()>;
+
+// The exit code of what ended so; an error is told on stderr, behind the command's name.
+int ExitCode(std::string_view command, const Status& status);
 
 Command AddRun(CLI::App& app);
 Command AddServe(CLI::App& app);

@@ -22,16 +22,13 @@ struct ExplainFlags {
   bool graph = false, ops = false, schedules = false, coverage = false;
 };
 
+constexpr std::string_view kName = "explain";
+
 constexpr std::pair<std::string_view, exec::PlanKind> kKinds[] = {
     {"decode", exec::PlanKind::kBody},         {"prefill", exec::PlanKind::kBody},
     {"mixed", exec::PlanKind::kBody},          {"head", exec::PlanKind::kHead},
     {"draft", exec::PlanKind::kDraft},         {"next_draft", exec::PlanKind::kNextDraft},
     {"draft_head", exec::PlanKind::kDraftHead}};
-
-int Fail(const Status& status) {
-  fmt::print(stderr, "weft explain: {}\n", status.message());
-  return 1;
-}
 
 // The table, and what each bucket gets if there is a model.
 Status ExplainSchedules(const ExplainFlags& f, LogSink* log) {
@@ -53,24 +50,25 @@ int Explain(const ExplainFlags& f) {
   const std::unique_ptr<LogSink> log = MakeLog(true);
   if (f.schedules) {
     const Status status = ExplainSchedules(f, log.get());
-    return status.ok() ? 0 : Fail(status);
+    return ExitCode(kName, status);
   }
   const size_t colon = f.bucket.find(':');
   const std::string name = f.bucket.substr(0, colon);
   const auto kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                  [&](const auto& k) { return k.first == name; });
   if (colon == std::string::npos || kind == std::end(kKinds)) {
-    return Fail(
+    return ExitCode(
+        kName,
         Status::Invalid("--bucket '{}': decode:ROWS, prefill:TOKENS, mixed:TOKENS, head:ROWS, "
                         "draft:TOKENS, next_draft:ROWS or draft_head:ROWS",
                         f.bucket));
   }
   auto rows = ParseSize(f.bucket.substr(colon + 1), "--bucket " + name + ":");
-  if (!rows.ok()) return Fail(rows.status());
+  if (!rows.ok()) return ExitCode(kName, rows.status());
   auto model = LoadModel(f.model, log.get());
-  if (!model.ok()) return Fail(model.status());
+  if (!model.ok()) return ExitCode(kName, model.status());
   auto config = ExecConfigOf(f.model, log.get());
-  if (!config.ok()) return Fail(config.status());
+  if (!config.ok()) return ExitCode(kName, config.status());
   FitToModel(f.model, model->checkpoint->config(), &*config);
   const bool of_drafts = name.find("draft") != std::string::npos ||
                          (f.coverage && models::HasDraftHead(*model->checkpoint));
@@ -80,7 +78,7 @@ int Explain(const ExplainFlags& f) {
   }
   if (f.coverage) {
     auto instance = exec::ModelInstance::Plan(*model->checkpoint, *config);
-    if (!instance.ok()) return Fail(instance.status());
+    if (!instance.ok()) return ExitCode(kName, instance.status());
     fmt::print("{}", CoverageOf(**instance).Text());
     return 0;
   }
@@ -89,12 +87,13 @@ int Explain(const ExplainFlags& f) {
   const int64_t most =
       by_tokens ? config->tokens_max : std::min(config->seqs_max, config->tokens_max);
   if (*rows < 1 || *rows > most) {
-    return Fail(Status::Invalid("--bucket {}: 1 to {} ({} moves it)", f.bucket, most,
-                                by_tokens ? "--max-num-batched-tokens" : "--max-num-seqs"));
+    return ExitCode(kName,
+                    Status::Invalid("--bucket {}: 1 to {} ({} moves it)", f.bucket, most,
+                                    by_tokens ? "--max-num-batched-tokens" : "--max-num-seqs"));
   }
   auto plan =
       exec::ExplainPlan(*model->checkpoint, *config, kind->second, static_cast<int32_t>(*rows));
-  if (!plan.ok()) return Fail(plan.status());
+  if (!plan.ok()) return ExitCode(kName, plan.status());
   if (f.graph) fmt::print("{}", graph::Print(plan->graph));
   fmt::print("{}fingerprint {:016x}\n", plan::Print(*plan), plan->fingerprint);
   return 0;

@@ -34,7 +34,7 @@ Status WriteTrace(const exec::StepTrace& trace, const plan::Executor& executor,
   return Status::Ok();
 }
 
-Status Answer(const RunFlags& f, comm::Link* link, LogSink* log) {
+Status Prompt(const RunFlags& f, comm::Link* link, LogSink* log) {
   const SteadyClock clock;
   WEFT_ASSIGN_OR_RETURN(exec::ExecConfig exec_config, ExecConfigOf(f.model, log));
   exec_config.link = link;
@@ -76,7 +76,7 @@ Status Run(RunFlags& f) {
                                                  : MakeLog(true);
   WEFT_ASSIGN_OR_RETURN(Job job, Job::Join(&f.model, log.get()));
   return job.Leave(job.follows() ? job.Follow(f.model, log.get())
-                                 : Answer(f, job.link(), log.get()));
+                                 : Prompt(f, job.link(), log.get()));
 }
 
 }  // namespace
@@ -89,11 +89,7 @@ Command AddRun(CLI::App& app) {
   AddEngineFlags(app, &flags->model);
   app.footer(
       "weft run --model M --prompt 'Hello'     weft run --model M -tp 2 --prompt 'Hello' --json");
-  return [flags] {
-    const Status status = Run(*flags);
-    if (!status.ok()) fmt::print(stderr, "weft run: {}\n", status.message());
-    return status.ok() ? 0 : 1;
-  };
+  return [flags] { return ExitCode("run", Run(*flags)); };
 }
 
 }  // namespace weft::cli

@@ -8,11 +8,11 @@ namespace weft::cli {
 namespace {
 
 // "fc2 otp=1" is a form of fc2.
-bool Runs(const ScheduleRow& row) {
+bool RunsAsAsked(const ScheduleResult& row) {
   return row.taken == row.schedule.substr(0, row.schedule.find(' '));
 }
 
-Json ToJson(const ScheduleTask& task, const ScheduleRow& row) {
+Json ToJson(const ScheduleTask& task, const ScheduleResult& row) {
   const auto list = [](const std::vector<double>& ns) {
     Json ms{Json::Array{}};
     for (const double t : ns) ms.Push(t / 1e6);
@@ -47,30 +47,30 @@ double QuantileOf(std::vector<double> values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-double TimeOverPlain(const ScheduleRow& row, double q) {
+double TimeOverPlain(const ScheduleResult& row, double q) {
   std::vector<double> ratios;
   for (size_t i = 0; i < row.ns.size(); ++i) ratios.push_back(row.ns[i] / row.plain_ns[i]);
   return QuantileOf(std::move(ratios), q);
 }
 
-std::string WinnerOf(const std::vector<ScheduleRow>& rows) {
+std::string WinnerOf(const std::vector<ScheduleResult>& rows) {
   double least = 1;
-  for (const ScheduleRow& row : rows) {
+  for (const ScheduleResult& row : rows) {
     if (row.schedule == "plain") least = std::min(least, TimeOverPlain(row, 0.25));
   }
-  const ScheduleRow* best = nullptr;
-  for (const ScheduleRow& row : rows) {
+  const ScheduleResult* best = nullptr;
+  for (const ScheduleResult& row : rows) {
     if (row.taken == "plain" || TimeOverPlain(row, 0.75) >= least) continue;
     if (best == nullptr || TimeOverPlain(row, 0.5) < TimeOverPlain(*best, 0.5)) best = &row;
   }
   return best == nullptr ? "plain" : best->schedule;
 }
 
-void Print(const ScheduleTask& task, const std::vector<ScheduleRow>& rows) {
+void Print(const ScheduleTask& task, const std::vector<ScheduleResult>& rows) {
   fmt::print("\n{:<14} {:>11} {:>11} {:>8} {:>11} {:>10} {:>11} {:>10} {:>10}  {}\n", task.name,
              "B/row/layer", "formula", "counted", "exchange us", "wait us", "compute us",
              "median ms", "tokens/s", "time / plain");
-  for (const ScheduleRow& row : rows) {
+  for (const ScheduleResult& row : rows) {
     const double median = QuantileOf(row.ns, 0.5);
     const auto per_row = [&](double bytes) { return fmt::format("{:.1f}", bytes / task.rows); };
     fmt::print(
@@ -81,14 +81,14 @@ void Print(const ScheduleTask& task, const std::vector<ScheduleRow>& rows) {
         row.counted == row.planned ? "=" : fmt::format("-{} B", row.planned - row.counted),
         row.exchange_us, row.wait_us, row.compute_us, median / 1e6, task.rows * 1e9 / median,
         TimeOverPlain(row, 0.5), TimeOverPlain(row, 0.25), TimeOverPlain(row, 0.75),
-        Runs(row) ? "" : "  runs " + row.taken, row.note.empty() ? "" : ": " + row.note);
+        RunsAsAsked(row) ? "" : "  runs " + row.taken, row.note.empty() ? "" : ": " + row.note);
   }
   fmt::print("{:<14} {}\n", "winner", WinnerOf(rows));
 }
 
-Json ToJson(const ScheduleTask& task, const std::vector<ScheduleRow>& rows) {
+Json ToJson(const ScheduleTask& task, const std::vector<ScheduleResult>& rows) {
   Json list{Json::Array{}};
-  for (const ScheduleRow& row : rows) list.Push(ToJson(task, row));
+  for (const ScheduleResult& row : rows) list.Push(ToJson(task, row));
   Json out;
   out.Set("step", task.name);
   out.Set("rows", task.rows);

@@ -22,7 +22,7 @@ struct ScheduleTask {
 };
 
 // A schedule at a step.
-struct ScheduleRow {
+struct ScheduleResult {
   std::string schedule, taken, note;  // "fc2 otp=1"; the plan's own, and why it is another
   int64_t layer_planned = 0, planned = 0,
           counted = 0;  // bytes between ranks: of a layer; of the body
@@ -34,12 +34,12 @@ struct ScheduleRow {
 // q = 0.5: the median. REQUIRES: values.
 double QuantileOf(std::vector<double> values, double q);
 // Of the schedule's time over plain's, pair by pair.
-double TimeOverPlain(const ScheduleRow& row, double q);
+double TimeOverPlain(const ScheduleResult& row, double q);
 // The schedule of least time over plain's; plain if no other is faster in three of four pairs, and
 // by more than plain is than itself.
-std::string WinnerOf(const std::vector<ScheduleRow>& rows);
+std::string WinnerOf(const std::vector<ScheduleResult>& rows);
 
-void Print(const ScheduleTask& task, const std::vector<ScheduleRow>& rows);
-Json ToJson(const ScheduleTask& task, const std::vector<ScheduleRow>& rows);
+void Print(const ScheduleTask& task, const std::vector<ScheduleResult>& rows);
+Json ToJson(const ScheduleTask& task, const std::vector<ScheduleResult>& rows);
 
 }  // namespace weft::cli

@@ -68,15 +68,15 @@ constexpr Line kLines[] = {
      "weights cut by outputs, activations gathered, nothing reduced; ours"},
 };
 
-constexpr size_t kLineWidth = 118;
+constexpr size_t kTableWidth = 118;
 
-// `text` in lines of at most kLineWidth; all but the first begin with `indent` spaces.
+// `text` in lines of at most kTableWidth; all but the first begin with `indent` spaces.
 std::string Wrapped(std::string_view text, size_t indent) {
   std::string out;
   size_t used = indent;
   while (!text.empty()) {
     const size_t end = std::min(text.find(' '), text.size());
-    if (used + 1 + end > kLineWidth) {
+    if (used + 1 + end > kTableWidth) {
       out += "\n" + std::string(indent, ' ');
       used = indent;
     } else if (used > indent) {

@@ -244,8 +244,7 @@ Command AddServe(CLI::App& app) {
   app.footer("weft serve --model M --port 8000     exit code 70: the engine failed while serving");
   return [flags] {
     const Result<int> code = Serve(*flags);
-    if (!code.ok()) fmt::print(stderr, "weft serve: {}\n", code.status().message());
-    return code.ok() ? *code : 1;
+    return code.ok() ? *code : ExitCode("serve", code.status());
   };
 }
 

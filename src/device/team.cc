@@ -15,13 +15,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "device/mxcsr.h"
+#include "device/wait.h"
 
 namespace weft::device {
 namespace {
-
-constexpr int kPollsPerClock = 64;
-constexpr int64_t kYieldNs = 2 * kNsPerMs;
-constexpr timespec kNap = {.tv_sec = 0, .tv_nsec = 50'000};
 
 // std::atomic::wait spins by its own rules and shares its wait table with the whole process; the
 // raw call sleeps when we say so.

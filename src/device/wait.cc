@@ -12,11 +12,7 @@
 namespace weft::device {
 namespace {
 
-constexpr int kPollsPerClock = 64;
 constexpr int kYieldsPerClock = 16;
-// After this long a peer is not late but gone; burning its core helps nobody.
-constexpr int64_t kYieldNs = 2 * kNsPerMs;
-constexpr timespec kNap = {.tv_sec = 0, .tv_nsec = 50'000};
 
 }  // namespace
 

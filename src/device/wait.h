@@ -5,6 +5,7 @@
 // Errors: kDeadline naming the missing, or the abort's reason.
 #pragma once
 
+#include <time.h>
 #include <xmmintrin.h>  // and not immintrin.h, a second of every compile that sees this
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/clock.h"
 #include "base/function_ref.h"
 #include "base/status.h"
 #include "device/ahead.h"
@@ -21,6 +23,10 @@ namespace weft::device {
 inline constexpr int64_t kSpinNs = 50'000;
 inline constexpr int64_t kNoDeadline = INT64_MAX;
 inline constexpr int kFastPolls = 32;  // before the first look at the clock
+inline constexpr int kPollsPerClock = 64;
+// After this long a peer is not late but gone; burning its core helps nobody.
+inline constexpr int64_t kYieldNs = 2 * kNsPerMs;
+inline constexpr timespec kNap = {.tv_sec = 0, .tv_nsec = 50'000};
 
 // One per set of ranks that run steps together. The first reason wins and stays.
 class AbortFlag {

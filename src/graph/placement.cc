@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -54,18 +55,19 @@ Cut CutOf(const Mesh& mesh, const Placements& on, int dim) {
 }
 
 std::vector<int> ChunksOf(const Mesh& mesh, const Cut& cut, int rank) {
-  std::vector<int> chunks;
-  for (int chunk = 0; chunk < cut.chunks; ++chunk) {
-    bool here = true;
-    int rest = chunk;
-    for (size_t i = cut.order.size(); i-- > 0;) {
-      const int axis = cut.order[i], size = mesh.axes[axis].size;
-      if ((cut.split >> axis & 1) != 0 &&
-          rest % size != mesh.CoordinateOf(rank, static_cast<size_t>(axis)))
-        here = false;
-      rest /= size;
+  std::vector<int> chunks{0};
+  for (const int axis : cut.order) {  // major to minor, so that numbers ascend
+    const int size = mesh.axes[axis].size;
+    if ((cut.split >> axis & 1) != 0) {
+      const int own = mesh.CoordinateOf(rank, static_cast<size_t>(axis));
+      for (int& chunk : chunks) chunk = chunk * size + own;
+      continue;
     }
-    if (here) chunks.push_back(chunk);
+    std::vector<int> all;
+    for (const int chunk : chunks) {
+      for (int i = 0; i < size; ++i) all.push_back(chunk * size + i);
+    }
+    chunks = std::move(all);
   }
   return chunks;
 }

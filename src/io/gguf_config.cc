@@ -12,7 +12,7 @@
 namespace weft::io {
 namespace {
 
-struct Family {
+struct GgufFamily {
   std::string_view architecture;
   std::string_view family;
   bool experts = false;
@@ -20,7 +20,7 @@ struct Family {
   bool hybrid = false;  // layers of the gated delta rule, an output gate, a draft head
 };
 
-constexpr std::array<Family, 7> kFamilies{{
+constexpr std::array<GgufFamily, 7> kGgufFamilies{{
     {"llama", "llama"},
     {"qwen2", "qwen2"},
     {"qwen3", "qwen3"},
@@ -38,7 +38,6 @@ constexpr std::array<Family, 7> kFamilies{{
      .hybrid = true},
 }};
 
-constexpr int64_t kHybridFullInterval = 4;  // when the file has none
 constexpr int64_t kSoftmaxGating = 1;
 
 std::string Show(const GgufValue& value) {
@@ -116,7 +115,7 @@ const Tensor* FindTensor(std::span<const Tensor> tensors, std::string_view name)
   return nullptr;
 }
 
-Result<const Family*> ReadFamily(const Gguf& gguf, ModelConfig* c) {
+Result<const GgufFamily*> ReadFamily(const Gguf& gguf, ModelConfig* c) {
   const GgufValue* value = gguf.Find("general.architecture");
   if (value == nullptr)
     return Status::Invalid("{}: 'general.architecture' is missing", gguf.name());
@@ -124,7 +123,7 @@ Result<const Family*> ReadFamily(const Gguf& gguf, ModelConfig* c) {
   if (!name) return BadField(gguf.name(), "general.architecture", "a string", Show(*value));
   c->architecture = *name;
   std::string known;
-  for (const Family& family : kFamilies) {
+  for (const GgufFamily& family : kGgufFamilies) {
     if (family.architecture == *name) {
       c->family = family.family;
       return &family;
@@ -136,7 +135,7 @@ Result<const Family*> ReadFamily(const Gguf& gguf, ModelConfig* c) {
 }
 
 // The blocks of the file are the layers and, behind them, those of the draft head.
-Status ReadLayers(const Keys& keys, const Family& family, ModelConfig* c) {
+Status ReadLayers(const Keys& keys, const GgufFamily& family, ModelConfig* c) {
   WEFT_ASSIGN_OR_RETURN(const int64_t blocks,
                         keys.Int("block_count", {1, ConfigLimits::kLayersMax}));
   c->layers = blocks;
@@ -149,7 +148,7 @@ Status ReadLayers(const Keys& keys, const Family& family, ModelConfig* c) {
   return Status::Ok();
 }
 
-Status ReadSizes(const Keys& keys, const Family& family, ModelConfig* c) {
+Status ReadSizes(const Keys& keys, const GgufFamily& family, ModelConfig* c) {
   using Limits = ConfigLimits;
   WEFT_ASSIGN_OR_RETURN(c->hidden_size, keys.Int("embedding_length", {1, Limits::kHiddenMax}));
   WEFT_RETURN_IF_ERROR(ReadLayers(keys, family, c));
@@ -292,7 +291,7 @@ Status ReadHybrid(const Keys& keys, ModelConfig* c) {
   return Status::Ok();
 }
 
-Status ReadExperts(const Keys& keys, const Family& family, ModelConfig* c) {
+Status ReadExperts(const Keys& keys, const GgufFamily& family, ModelConfig* c) {
   using Limits = ConfigLimits;
   WEFT_ASSIGN_OR_RETURN(c->experts, keys.Int("expert_count", {1, Limits::kExpertsMax}));
   WEFT_ASSIGN_OR_RETURN(c->experts_per_token,
@@ -325,7 +324,7 @@ Status ReadExperts(const Keys& keys, const Family& family, ModelConfig* c) {
 }
 
 // Keys that change the computation in a way that these families do not have.
-Status RefuseTheRest(const Keys& keys, const Family& family, ModelConfig* c) {
+Status RefuseTheRest(const Keys& keys, const GgufFamily& family, ModelConfig* c) {
   for (const std::string_view key :
        {"expert_count", "attention.scale", "logit_scale", "residual_scale", "embedding_scale",
         "attention.clamp_kqv", "attn_logit_softcapping", "final_logit_softcapping",
@@ -402,7 +401,7 @@ Status ReadSpecialIds(const Gguf& gguf, ModelConfig* c) {
 Result<ModelConfig> ParseGgufConfig(const Gguf& gguf, std::span<const Tensor> tensors) {
   ModelConfig config;
   config.source = gguf.name();
-  WEFT_ASSIGN_OR_RETURN(const Family* family, ReadFamily(gguf, &config));
+  WEFT_ASSIGN_OR_RETURN(const GgufFamily* family, ReadFamily(gguf, &config));
   const Keys keys(gguf, config.architecture);
   WEFT_RETURN_IF_ERROR(ReadSizes(keys, *family, &config));
   WEFT_RETURN_IF_ERROR(

@@ -7,12 +7,12 @@
 namespace weft::io {
 namespace {
 
-struct TypeFacts {
+struct GgmlType {
   std::string_view name;  // empty: never given out, or given up
   std::optional<DType> dtype;
 };
 
-constexpr std::array<TypeFacts, 43> kTypes{{
+constexpr std::array<GgmlType, 43> kGgmlTypes{{
     {"F32", DType::kF32},
     {"F16", DType::kF16},
     {"Q4_0", DType::kQ4_0},
@@ -61,8 +61,8 @@ constexpr std::array<TypeFacts, 43> kTypes{{
 }  // namespace
 
 Result<DType> DTypeOfGguf(uint32_t type) {
-  if (type >= kTypes.size()) return Status::Unsupported("unknown tensor type {}", type);
-  const TypeFacts& facts = kTypes[type];
+  if (type >= kGgmlTypes.size()) return Status::Unsupported("unknown tensor type {}", type);
+  const GgmlType& facts = kGgmlTypes[type];
   if (facts.name.empty()) {
     return Status::Unsupported("tensor type {} was removed from the format", type);
   }
@@ -76,8 +76,8 @@ Result<DType> DTypeOfGguf(uint32_t type) {
 }
 
 uint32_t GgufTypeOf(DType dtype) {
-  for (uint32_t type = 0; type < kTypes.size(); ++type) {
-    if (kTypes[type].dtype == dtype) return type;
+  for (uint32_t type = 0; type < kGgmlTypes.size(); ++type) {
+    if (kGgmlTypes[type].dtype == dtype) return type;
   }
   WEFT_CHECK(false, "GGUF has no type for {}", NameOf(dtype));
 }

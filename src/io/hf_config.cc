@@ -17,7 +17,7 @@ constexpr RealRange kThetaRange{0, 1e12};
 constexpr RealRange kEpsRange{0, 0.1};
 constexpr RealRange kFactorRange{0, 1e6};
 
-struct Family {
+struct HfFamily {
   std::string_view architecture;
   std::string_view family;
   int64_t head_dim;         // when the file has none; 0: hidden_size / heads, if that divides
@@ -30,7 +30,7 @@ struct Family {
   bool nested = false;  // the language model may stand under 'text_config'
 };
 
-constexpr std::array<Family, 10> kFamilies{{
+constexpr std::array<HfFamily, 10> kHfFamilies{{
     {"LlamaForCausalLM", "llama", 0, true},
     {"MistralForCausalLM", "llama", 0, true},
     {"Qwen2ForCausalLM", "qwen2", 0, false},
@@ -78,7 +78,6 @@ constexpr std::array<Family, 10> kFamilies{{
 }};
 
 constexpr double kHybridRotaryPart = 0.25;  // when the file has none, as is the next
-constexpr int64_t kHybridFullInterval = 4;  // every fourth layer is full attention
 
 constexpr ConfigNames kNames{
     .hidden_size = "hidden_size",
@@ -95,7 +94,7 @@ constexpr ConfigNames kNames{
     .experts_per_token = "num_experts_per_tok",
 };
 
-Result<const Family*> ReadFamily(const JsonFields& fields, ModelConfig* config) {
+Result<const HfFamily*> ReadFamily(const JsonFields& fields, ModelConfig* config) {
   const Json* list = fields.Find("architectures");
   if (list == nullptr) return fields.Missing("architectures");
   if (!list->is_array() || list->as_array().size() != 1 || !list->as_array()[0].is_string()) {
@@ -103,7 +102,7 @@ Result<const Family*> ReadFamily(const JsonFields& fields, ModelConfig* config) 
   }
   config->architecture = list->as_array()[0].as_string();
   std::string known;
-  for (const Family& family : kFamilies) {
+  for (const HfFamily& family : kHfFamilies) {
     if (family.architecture == config->architecture) {
       config->family = family.family;
       return &family;
@@ -116,7 +115,7 @@ Result<const Family*> ReadFamily(const JsonFields& fields, ModelConfig* config) 
 
 // A nested configuration says again what it is of; a dense one's fields in an MoE file would be
 // misread.
-Status CheckModelType(const JsonFields& fields, const Family& family) {
+Status CheckModelType(const JsonFields& fields, const HfFamily& family) {
   if (!family.nested) return Status::Ok();
   WEFT_ASSIGN_OR_RETURN(const std::string type, fields.StringOr("model_type", ""));
   const std::string plain = fmt::format("{}{}", family.family, family.experts ? "_moe" : "");
@@ -126,7 +125,7 @@ Status CheckModelType(const JsonFields& fields, const Family& family) {
                     *fields.Find("model_type"));
 }
 
-Status ReadSizes(const JsonFields& fields, const Family& family, ModelConfig* c) {
+Status ReadSizes(const JsonFields& fields, const HfFamily& family, ModelConfig* c) {
   using Limits = ConfigLimits;
   WEFT_ASSIGN_OR_RETURN(c->hidden_size, fields.Int("hidden_size", {1, Limits::kHiddenMax}));
   WEFT_ASSIGN_OR_RETURN(c->layers, fields.Int("num_hidden_layers", {1, Limits::kLayersMax}));
@@ -201,7 +200,7 @@ Status ReadScaling(const JsonFields& rope, ModelConfig* c) {
 
 // transformers 4 spreads rope over rope_theta, rope_scaling and partial_rotary_factor; 5 gathers
 // them in rope_parameters. A file with both must not contradict itself.
-Status ReadRope(const JsonFields& fields, const Family& family, ModelConfig* c) {
+Status ReadRope(const JsonFields& fields, const HfFamily& family, ModelConfig* c) {
   WEFT_ASSIGN_OR_RETURN(std::optional<double> theta, fields.RealIfAny("rope_theta", kThetaRange));
   WEFT_ASSIGN_OR_RETURN(std::optional<double> part,
                         fields.RealIfAny("partial_rotary_factor", {0, 1}));
@@ -307,7 +306,7 @@ Status ReadHybrid(const JsonFields& fields, ModelConfig* c) {
 }
 
 // Which layers have experts: all whose number the step divides, but for those of a list.
-Status ReadExperts(const JsonFields& fields, const Family& family, ModelConfig* c) {
+Status ReadExperts(const JsonFields& fields, const HfFamily& family, ModelConfig* c) {
   using Limits = ConfigLimits;
   WEFT_ASSIGN_OR_RETURN(c->experts, fields.Int(kNames.experts, {1, Limits::kExpertsMax}));
   WEFT_ASSIGN_OR_RETURN(c->experts_per_token,
@@ -342,7 +341,7 @@ Status ReadExperts(const JsonFields& fields, const Family& family, ModelConfig* 
   return Status::Ok();
 }
 
-Status RefuseWindow(const JsonFields& fields, const Family& family, ModelConfig* c) {
+Status RefuseWindow(const JsonFields& fields, const HfFamily& family, ModelConfig* c) {
   const Json* types = family.hybrid ? nullptr : fields.Find("layer_types");
   if (types != nullptr) {
     if (!types->is_array() || static_cast<int64_t>(types->as_array().size()) != c->layers) {
@@ -437,7 +436,7 @@ Result<ModelConfig> ParseHfConfig(const Json& json, const std::string& file) {
   const JsonFields outer(json, file);
   ModelConfig config;
   config.source = file;
-  WEFT_ASSIGN_OR_RETURN(const Family* family, ReadFamily(outer, &config));
+  WEFT_ASSIGN_OR_RETURN(const HfFamily* family, ReadFamily(outer, &config));
   const Json* text = family->nested ? outer.Find("text_config") : nullptr;
   if (text != nullptr && !text->is_object()) return outer.Bad("text_config", "an object", *text);
   const JsonFields fields(text != nullptr ? *text : json,

@@ -117,6 +117,9 @@ struct ModelConfig {
   }
 };
 
+// Every fourth layer of a hybrid has full attention, unless its file tells another interval.
+constexpr int64_t kHybridFullInterval = 4;
+
 // Bounds of single fields. They are far above any real model and keep products inside int64.
 struct ConfigLimits {
   static constexpr int64_t kHiddenMax = 1 << 20;

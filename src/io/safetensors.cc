@@ -20,12 +20,12 @@ constexpr uint64_t kHeaderBytesMax = 100'000'000;
 // near this many (six per tensor), and it bounds what a hostile header can make us take.
 constexpr int64_t kHeaderValuesMax = 8'000'000;
 
-struct TypeFacts {
+struct SafetensorsType {
   std::string_view name;
   std::optional<DType> dtype;
 };
 
-constexpr std::array<TypeFacts, 22> kTypes{{
+constexpr std::array<SafetensorsType, 22> kSafetensorsTypes{{
     {"F32", DType::kF32}, {"BF16", DType::kBF16},
     {"F16", DType::kF16}, {"I32", DType::kI32},
     {"I64", DType::kI64}, {"I8", DType::kI8},
@@ -40,7 +40,7 @@ constexpr std::array<TypeFacts, 22> kTypes{{
 }};
 
 Result<DType> DTypeNamed(std::string_view name) {
-  for (const TypeFacts& facts : kTypes) {
+  for (const SafetensorsType& facts : kSafetensorsTypes) {
     if (facts.name != name) continue;
     if (facts.dtype) return *facts.dtype;
     return Status::Unsupported(

@@ -15,11 +15,11 @@
 namespace weft::cli {
 namespace {
 
-constexpr const char *kModel = " --model " WEFT_TESTS_DIR "/models/data/llama_tied_4h2_bf16",
+constexpr const char *kTiedModel = " --model " WEFT_TESTS_DIR "/models/data/llama_tied_4h2_bf16",
                      *kHybrid = " --model " WEFT_TESTS_DIR "/models/data/qwen35_moe_r2_4h2_bf16";
 
 using Outcome = test::CommandOutcome;
-Outcome RunLatency(const std::string& arguments, const char* model = kModel) {
+Outcome RunLatency(const std::string& arguments, const char* model = kTiedModel) {
   CLI::App app;
   const Command run = AddBenchLatency(app);
   app.parse(arguments + model);
@@ -56,7 +56,7 @@ TEST(BenchLatency, VerifiesAndDrafts) {
     const Outcome o = RunLatency(
         "--json --threads 1 --prefill 0 --batch 2 --depth 3 --drafts 1,3 --tokens 3 "
         "--max-model-len 128",
-        head ? kHybrid : kModel);
+        head ? kHybrid : kTiedModel);
     ASSERT_EQ(o.code, 0) << o.err;
     const auto json = ParseJson(o.out);
     ASSERT_TRUE(json.ok()) << o.out;

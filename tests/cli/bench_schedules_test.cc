@@ -16,13 +16,14 @@
 namespace weft::cli {
 namespace {
 
-constexpr const char* kModel = " --model " WEFT_TESTS_DIR "/models/data/llama_8h8_llama3_bf16";
+constexpr const char* kFullHeadsModel =
+    " --model " WEFT_TESTS_DIR "/models/data/llama_8h8_llama3_bf16";
 
 using Outcome = test::CommandOutcome;
 Outcome RunSchedules(const std::string& arguments) {
   CLI::App app;
   const Command run = AddBenchSchedules(app);
-  app.parse(arguments + kModel);
+  app.parse(arguments + kFullHeadsModel);
   return test::OutcomeOf(run);
 }
 

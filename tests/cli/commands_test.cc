@@ -1,6 +1,6 @@
 // The commands as main() runs them, on a tiny checkpoint, with what they print.
 // Covers src/cli/run.cc src/cli/session.cc src/cli/answer_json.cc src/cli/explain.cc src/cli/serve.cc
-// Covers src/cli/load.cc src/cli/version.cc
+// Covers src/cli/commands.cc src/cli/load.cc src/cli/version.cc
 #include "cli/commands.h"
 
 #include <gtest/gtest.h>

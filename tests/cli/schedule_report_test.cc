@@ -5,9 +5,9 @@
 namespace weft::cli {
 namespace {
 
-ScheduleRow RowOf(const std::string& schedule, std::vector<double> ns,
-                  std::vector<double> plain_ns) {
-  ScheduleRow row;
+ScheduleResult RowOf(const std::string& schedule, std::vector<double> ns,
+                     std::vector<double> plain_ns) {
+  ScheduleResult row;
   row.schedule = schedule;
   row.taken = schedule.substr(0, schedule.find(' '));
   row.ns = std::move(ns);
@@ -17,16 +17,16 @@ ScheduleRow RowOf(const std::string& schedule, std::vector<double> ns,
 
 TEST(TimeOverPlain, IsTakenPairByPair) {
   // The machine is twice as slow in the second pair: of no consequence for the ratio.
-  const ScheduleRow row = RowOf("sp", {90, 180, 80}, {100, 200, 100});
+  const ScheduleResult row = RowOf("sp", {90, 180, 80}, {100, 200, 100});
   EXPECT_DOUBLE_EQ(TimeOverPlain(row, 0.5), 0.9);
   EXPECT_DOUBLE_EQ(TimeOverPlain(row, 0), 0.8);
   EXPECT_DOUBLE_EQ(QuantileOf({3, 1, 2}, 0.5), 2);
 }
 
 TEST(WinnerOf, IsFasterThanPlainBeyondTheNoise) {
-  const ScheduleRow plain = RowOf("plain", {100, 98, 102, 97, 101}, {100, 100, 100, 100, 100});
-  const ScheduleRow sp = RowOf("sp", {95, 94, 96, 95, 97}, {100, 100, 100, 100, 100});
-  const ScheduleRow fc2 = RowOf("fc2 otp=2", {90, 91, 92, 90, 91}, {100, 100, 100, 100, 100});
+  const ScheduleResult plain = RowOf("plain", {100, 98, 102, 97, 101}, {100, 100, 100, 100, 100});
+  const ScheduleResult sp = RowOf("sp", {95, 94, 96, 95, 97}, {100, 100, 100, 100, 100});
+  const ScheduleResult fc2 = RowOf("fc2 otp=2", {90, 91, 92, 90, 91}, {100, 100, 100, 100, 100});
   EXPECT_EQ(WinnerOf({plain, sp}), "sp");
   EXPECT_EQ(WinnerOf({plain, sp, fc2}), "fc2 otp=2");
   EXPECT_EQ(WinnerOf({sp, fc2}), "fc2 otp=2");
@@ -40,13 +40,13 @@ TEST(WinnerOf, IsFasterThanPlainBeyondTheNoise) {
 }
 
 TEST(WinnerOf, AScheduleThatRunsPlainWinsNothing) {
-  ScheduleRow automatic = RowOf("auto", {50, 50, 50}, {100, 100, 100});
+  ScheduleResult automatic = RowOf("auto", {50, 50, 50}, {100, 100, 100});
   automatic.taken = "plain";
   EXPECT_EQ(WinnerOf({automatic}), "plain");
 }
 
 TEST(ScheduleReport, TellsWhatRanInstead) {
-  ScheduleRow row = RowOf("sp", {100}, {100});
+  ScheduleResult row = RowOf("sp", {100}, {100});
   row.taken = "plain";
   row.note = "rows 8 < 9";
   row.planned = 10;

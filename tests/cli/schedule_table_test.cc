@@ -50,9 +50,13 @@ TEST(ScheduleTable, APlusIsWhereUpstreamHasNoPlainYes) {
   for (const ScheduleRow& row : ScheduleRows()) {
     for (Cell cell : kCells) {
       const ScheduleCell& c = row.*cell;
-      if (c.here == Here::kYes) EXPECT_EQ(c.upstream, "yes") << row.what;
+      if (c.here == Here::kYes) {
+        EXPECT_EQ(c.upstream, "yes") << row.what;
+      }
       // What only differs by its note's condition is FlashComm2's policy.
-      if (c.here == Here::kMore && c.upstream == "yes") EXPECT_EQ(c.notes, "c") << row.what;
+      if (c.here == Here::kMore && c.upstream == "yes") {
+        EXPECT_EQ(c.notes, "c") << row.what;
+      }
     }
   }
 }

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kModel = WEFT_TESTS_DIR "/models/data/llama_untied_9h3_f32";
+constexpr const char* kTracedModel = WEFT_TESTS_DIR "/models/data/llama_untied_9h3_f32";
 constexpr int kRanks = 3, kWorkers = 2;
 
 std::string TextOf(const Json& object, std::string_view key) {
@@ -48,7 +48,7 @@ using Track = std::vector<Event>;
 // Steps (a body and a head each) on three ranks of two workers, and the file they end up in.
 class TraceFileTest : public ::testing::Test {
  protected:
-  TraceFileTest() : checkpoint_(support::OpenCheckpoint(kModel)) {
+  TraceFileTest() : checkpoint_(support::OpenCheckpoint(kTracedModel)) {
     executor_ =
         support::MakeExecutor(*checkpoint_, support::SmallConfig(kRanks, kRanks * kWorkers));
   }

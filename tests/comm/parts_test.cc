@@ -9,8 +9,8 @@ namespace weft::comm {
 namespace {
 
 // A matrix of bytes with a stride wider than its rows.
-struct Matrix {
-  Matrix(int64_t r, int64_t c, int first = 0, int64_t gap = 3)
+struct ByteMatrix {
+  ByteMatrix(int64_t r, int64_t c, int first = 0, int64_t gap = 3)
       : rows(r), cols(c), stride(c + gap), bytes(static_cast<size_t>(r * stride) + 1, 0xEE) {
     for (int64_t i = 0; i < r; ++i) {
       for (int64_t j = 0; j < c; ++j) at(i, j) = static_cast<uint8_t>(first + i * c + j);
@@ -38,7 +38,7 @@ void Copy(std::span<const Part> parts, int count) {
 }
 
 TEST(Parts, GatherRowsPutsTheShardsUnderEachOther) {
-  Matrix a(2, 5, 10), none(0, 5), b(3, 5, 50), whole(5, 5);
+  ByteMatrix a(2, 5, 10), none(0, 5), b(3, 5, 50), whole(5, 5);
   const View shards[] = {a.view(), none.view(), b.view()};
   std::vector<Part> parts(3);
   const int count = GatherRows(shards, whole.view(), parts);
@@ -53,7 +53,7 @@ TEST(Parts, GatherRowsPutsTheShardsUnderEachOther) {
 }
 
 TEST(Parts, GatherColsPutsTheShardsSideBySide) {
-  Matrix a(3, 2, 10), b(3, 4, 50), whole(3, 6);
+  ByteMatrix a(3, 2, 10), b(3, 4, 50), whole(3, 6);
   const View shards[] = {a.view(), b.view()};
   std::vector<Part> parts(2);
   Copy(parts, GatherCols(shards, whole.view(), parts));
@@ -65,7 +65,7 @@ TEST(Parts, GatherColsPutsTheShardsSideBySide) {
 }
 
 TEST(Parts, ExchangeChunksTakesItsRowsOfEverySource) {
-  Matrix a(6, 2, 10), b(6, 3, 100), mine(3, 5);
+  ByteMatrix a(6, 2, 10), b(6, 3, 100), mine(3, 5);
   const View sources[] = {a.view(), b.view()};
   const RowChunk chunks[] = {{1, 2}, {3, 3}, {4, 6}};
   std::vector<Part> parts(6);
@@ -80,7 +80,7 @@ TEST(Parts, ExchangeChunksTakesItsRowsOfEverySource) {
 }
 
 TEST(Parts, WhatLiesInPlaceIsLeftOut) {
-  Matrix whole(4, 3), b(2, 3, 70);
+  ByteMatrix whole(4, 3), b(2, 3, 70);
   View first = whole.view();
   first.rows = 2;
   const View shards[] = {first, b.view()};

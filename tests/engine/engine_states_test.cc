@@ -15,7 +15,7 @@ using support::HarnessConfig;
 using support::RandomPrompt;
 
 // Blocks of 4 tokens; `checkpoints` slots beside those of 16 requests.
-HarnessConfig Recurrent(int32_t checkpoints) {
+HarnessConfig WithCheckpoints(int32_t checkpoints) {
   HarnessConfig config;
   config.executor.limits.states = config.executor.limits.rows_max + 1 + checkpoints;
   return config;
@@ -34,7 +34,7 @@ void ExpectAnswer(const Harness& h, const std::string& id, const std::vector<int
 }
 
 TEST(EngineStates, AHitIsTheLongestPrefixWithAState) {
-  Harness h(Recurrent(8));
+  Harness h(WithCheckpoints(8));
   Rng rng(1);
   const std::vector<int32_t> first = RandomPrompt(&rng, 22);
   ASSERT_TRUE(h.Submit("first", first, Greedy(6)).ok());
@@ -55,7 +55,7 @@ TEST(EngineStates, AHitIsTheLongestPrefixWithAState) {
 
 // A prompt of n * block tokens is cut a block earlier: its last token is always computed.
 TEST(EngineStates, TheLastTokenOfAPromptIsNeverBehindACheckpoint) {
-  Harness h(Recurrent(8));
+  Harness h(WithCheckpoints(8));
   Rng rng(2);
   for (const int32_t length : {1, 3, 4, 5, 8, 12}) {
     const std::vector<int32_t> prompt = RandomPrompt(&rng, length);
@@ -71,7 +71,7 @@ TEST(EngineStates, TheLastTokenOfAPromptIsNeverBehindACheckpoint) {
 }
 
 TEST(EngineStates, WherePromptsPartAStateIsKeptForTheThird) {
-  Harness h(Recurrent(8));
+  Harness h(WithCheckpoints(8));
   Rng rng(3);
   const std::vector<int32_t> shared = RandomPrompt(&rng, 12);
   std::vector<std::vector<int32_t>> prompts(3, shared);
@@ -88,7 +88,7 @@ TEST(EngineStates, WherePromptsPartAStateIsKeptForTheThird) {
 }
 
 TEST(EngineStates, AnIntervalKeepsStatesInsideAPrompt) {
-  HarnessConfig config = Recurrent(8);
+  HarnessConfig config = WithCheckpoints(8);
   config.engine.state_checkpoint_interval = 8;
   Harness h(config);
   Rng rng(4);
@@ -107,7 +107,7 @@ TEST(EngineStates, AnIntervalKeepsStatesInsideAPrompt) {
 }
 
 TEST(EngineStates, EqualPromptsAtOnceShareOneComputation) {
-  Harness h(Recurrent(8));
+  Harness h(WithCheckpoints(8));
   Rng rng(5);
   const std::vector<int32_t> prompt = RandomPrompt(&rng, 41);
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(h.Submit(std::to_string(i), prompt, Greedy(6)).ok());
@@ -120,7 +120,7 @@ TEST(EngineStates, EqualPromptsAtOnceShareOneComputation) {
 }
 
 TEST(EngineStates, WithoutSlotsForThemNothingIsHit) {
-  Harness h(Recurrent(0));
+  Harness h(WithCheckpoints(0));
   Rng rng(6);
   const std::vector<int32_t> prompt = RandomPrompt(&rng, 41);
   for (const char* id : {"a", "b"}) {
@@ -134,7 +134,7 @@ TEST(EngineStates, WithoutSlotsForThemNothingIsHit) {
 
 // Two slots, few pages, short alphabets: everything is evicted, preempted and aborted all the time.
 TEST(EngineStates, UnderPressureNoRequestSeesAForeignState) {
-  HarnessConfig config = Recurrent(2);
+  HarnessConfig config = WithCheckpoints(2);
   config.executor.limits.pages = 20;
   config.engine.max_num_batched_tokens = 16;
   config.engine.state_checkpoint_interval = 4;

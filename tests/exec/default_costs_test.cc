@@ -21,7 +21,9 @@ TEST(DefaultCosts, AreTheMediansOfTheCommittedProfile) {
     const std::string& name = limit.Find("name")->as_string();
     const double median = limit.Find("median")->as_double();
     const auto threads = static_cast<int>(limit.Find("scope")->Find("threads")->as_int());
-    if (name == "walk" && threads == 1) EXPECT_EQ(median, table.walk_kib_ns);
+    if (name == "walk" && threads == 1) {
+      EXPECT_EQ(median, table.walk_kib_ns);
+    }
     if (name == "barrier") {
       ASSERT_LT(meetings, table.meetings.size());
       EXPECT_EQ(table.meetings[meetings++], (plan::MeetingCost{threads, median}));

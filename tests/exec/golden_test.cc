@@ -140,8 +140,7 @@ TEST(TinyGreedy, ContinuationsAreThoseOfTransformers) {
   EXPECT_GE(compared, 200);
 }
 
-// ---- The real model
-// -------------------------------------------------------------------------------
+// ---- The real model -----------------------------------------------------------------------------
 
 struct Judgement {
   int positions = 0;

@@ -14,8 +14,8 @@ namespace {
 
 using support::ValueTensor;
 
-constexpr int64_t kHidden = 64, kHeads = 4, kKeys = 2, kDim = 16, kValues = kHeads * kDim,
-                  kFfn = 64, kVocab = 96;
+constexpr int64_t kTiledHidden = 64, kHeads = 4, kKeys = 2, kDim = 16, kValues = kHeads * kDim,
+                  kFfn = 64, kTiledVocab = 96;
 
 // A small qwen35 of random weights; ssm_out in blocks of 32 columns, two heads each, or the same
 // values as float32. swapped: the key heads of the first layer have changed places.
@@ -24,14 +24,14 @@ support::SparseCheckpoint Hybrid(bool blocks, bool swapped = false) {
   w.String("general.architecture", "qwen35");
   for (const auto& [key, n] : {std::pair<const char*, uint32_t>{"block_count", 4},
                                {"context_length", 256},
-                               {"embedding_length", kHidden},
+                               {"embedding_length", kTiledHidden},
                                {"feed_forward_length", kFfn},
                                {"attention.head_count", 2},
                                {"attention.head_count_kv", 1},
                                {"attention.key_length", 16},
                                {"attention.value_length", 16},
                                {"rope.dimension_count", 8},
-                               {"vocab_size", kVocab},
+                               {"vocab_size", kTiledVocab},
                                {"ssm.group_count", kKeys},
                                {"ssm.time_step_rank", kHeads},
                                {"ssm.state_size", kDim},
@@ -53,38 +53,38 @@ support::SparseCheckpoint Hybrid(bool blocks, bool swapped = false) {
     tensors.push_back(std::move(t));
     return &tensors.back();
   };
-  add("token_embd.weight", {kVocab, kHidden});
-  add("output_norm.weight", {kHidden}, 1);
+  add("token_embd.weight", {kTiledVocab, kTiledHidden});
+  add("output_norm.weight", {kTiledHidden}, 1);
   for (int layer = 0; layer < 4; ++layer) {
     const std::string at = fmt::format("blk.{}.", layer);
-    add(at + "attn_norm.weight", {kHidden}, 1);
-    add(at + "post_attention_norm.weight", {kHidden}, 1);
-    add(at + "ffn_gate.weight", {kFfn, kHidden});
-    add(at + "ffn_up.weight", {kFfn, kHidden});
-    add(at + "ffn_down.weight", {kHidden, kFfn});
+    add(at + "attn_norm.weight", {kTiledHidden}, 1);
+    add(at + "post_attention_norm.weight", {kTiledHidden}, 1);
+    add(at + "ffn_gate.weight", {kFfn, kTiledHidden});
+    add(at + "ffn_up.weight", {kFfn, kTiledHidden});
+    add(at + "ffn_down.weight", {kTiledHidden, kFfn});
     if (layer == 3) {
-      add(at + "attn_q.weight", {64, kHidden});
-      add(at + "attn_k.weight", {16, kHidden});
-      add(at + "attn_v.weight", {16, kHidden});
-      add(at + "attn_output.weight", {kHidden, 32});
+      add(at + "attn_q.weight", {64, kTiledHidden});
+      add(at + "attn_k.weight", {16, kTiledHidden});
+      add(at + "attn_v.weight", {16, kTiledHidden});
+      add(at + "attn_output.weight", {kTiledHidden, 32});
       add(at + "attn_q_norm.weight", {16}, 1);
       add(at + "attn_k_norm.weight", {16}, 1);
       continue;
     }
-    ValueTensor* qkv = add(at + "attn_qkv.weight", {2 * kKeys * kDim + kValues, kHidden});
+    ValueTensor* qkv = add(at + "attn_qkv.weight", {2 * kKeys * kDim + kValues, kTiledHidden});
     for (int64_t part = 0; swapped && layer == 0 && part < 2; ++part) {
-      const auto first = qkv->values.begin() + part * kKeys * kDim * kHidden,
-                 second = first + kDim * kHidden;
+      const auto first = qkv->values.begin() + part * kKeys * kDim * kTiledHidden,
+                 second = first + kDim * kTiledHidden;
       std::swap_ranges(first, second, second);
     }
-    add(at + "attn_gate.weight", {kValues, kHidden});
-    add(at + "ssm_beta.weight", {kHeads, kHidden});
-    add(at + "ssm_alpha.weight", {kHeads, kHidden});
+    add(at + "attn_gate.weight", {kValues, kTiledHidden});
+    add(at + "ssm_beta.weight", {kHeads, kTiledHidden});
+    add(at + "ssm_alpha.weight", {kHeads, kTiledHidden});
     add(at + "ssm_conv1d.weight", {2 * kKeys * kDim + kValues, 4});
     add(at + "ssm_a", {kHeads}, -0.5f);
     add(at + "ssm_dt.bias", {kHeads});
     add(at + "ssm_norm.weight", {kDim}, 1);
-    ValueTensor* out = add(at + "ssm_out.weight", {kHidden, kValues});
+    ValueTensor* out = add(at + "ssm_out.weight", {kTiledHidden, kValues});
     // Values that a block of Q8_0 holds exactly: multiples of 1/128 with the largest at 127.
     for (size_t i = 0; i < out->values.size(); ++i)
       out->values[i] = i % 32 == 0 ? 127.0f / 128 : std::round(out->values[i] * 128) / 128;
@@ -105,7 +105,7 @@ Told Logits(const io::Checkpoint& checkpoint, int ranks, int32_t chunk, bool ref
   config.reference = reference;
   const auto executor = support::MakeExecutor(checkpoint, config);
   std::vector<int32_t> ids;
-  for (int32_t i = 0; i < 40; ++i) ids.push_back((i * 37 + 11) % kVocab);
+  for (int32_t i = 0; i < 40; ++i) ids.push_back((i * 37 + 11) % kTiledVocab);
   Told run;
   support::Forward(*executor, ids, chunk, [&](int32_t, std::span<const float> row, uint64_t hash) {
     run.logits.emplace_back(row.begin(), row.end());

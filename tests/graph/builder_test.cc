@@ -6,9 +6,12 @@
 #include "graph/verify.h"
 #include "support/decoder_graph.h"
 #include "support/graph_interpreter.h"
+#include "support/pass_run.h"
 
 namespace weft::graph {
 namespace {
+
+using test::Count;
 
 TEST(Builder, ATiedWeightIsOneParam) {
   Builder b("m", DType::kBF16);
@@ -66,11 +69,6 @@ TEST(Uses, ANodeThatReadsTwiceIsToldOnce) {
   const ValueId x = b.Input("x", DType::kBF16, {Dim::T(), Dim::C(32)});
   const Graph g = b.Finish({b.Add(x, x, "y")});
   EXPECT_EQ(Uses(g).ReadersOf(x).size(), 1u);
-}
-
-int Count(const Graph& g, Op op) {
-  return static_cast<int>(
-      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
 }
 
 TEST(Expand, LeavesNoWordOfIntention) {

@@ -27,6 +27,29 @@ TEST(Mesh, HasAsManyRanksAsItsAxesSpan) {
   EXPECT_EQ((Mesh{{{"otp", 3}, {"odp", 2}}}).ranks(), 6);
 }
 
+// FlashComm2's tokens: cut by (otp, odp), after its all-to-all split over odp alone.
+TEST(Cut, ARankHoldsTheChunksOfItsCoordinates) {
+  const Mesh mesh{{{"otp", 3}, {"odp", 2}}};
+  const Cut both = CutOf(mesh, {Placement::S(0), Placement::S(0, 1)}, 0);
+  EXPECT_EQ(both.chunks, 6);
+  EXPECT_EQ(both.per_rank, 1);
+  for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(ChunksOf(mesh, both, rank), std::vector{rank});
+
+  const Cut minor = CutOf(mesh, {Placement::R(), Placement::S(0, 1)}, 0);
+  EXPECT_EQ(minor.chunks, 6);
+  EXPECT_EQ(minor.per_rank, 3);
+  EXPECT_FALSE(minor.contiguous);
+  for (int rank = 0; rank < 6; ++rank) {
+    const int odp = rank % 2;
+    EXPECT_EQ(ChunksOf(mesh, minor, rank), (std::vector{odp, 2 + odp, 4 + odp}));
+  }
+
+  const Cut major = CutOf(mesh, {Placement::S(0), Placement::R()}, 0);
+  EXPECT_TRUE(major.contiguous);
+  for (int rank = 0; rank < 6; ++rank)
+    EXPECT_EQ(ChunksOf(mesh, major, rank), std::vector{rank / 2});
+}
+
 TEST(OwnedElements, TileTheAxisInRankOrder) {
   for (const int64_t n : {64, 96, 100, 576, 1536, 49152}) {
     const std::vector<AxisTable> tables{{"t", LeafTable::Make(n, 32), -1, 0}};

@@ -15,8 +15,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr LayerKind kLinear = LayerKind::kLinearAttention, kFull = LayerKind::kFullAttention;
-
 struct HybridKeys {
   std::string architecture = "qwen35moe";
   std::vector<std::string> without;

@@ -13,8 +13,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr LayerKind kLinear = LayerKind::kLinearAttention, kFull = LayerKind::kFullAttention;
-
 constexpr std::string_view kMoe = R"({
   "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "hidden_size": 64,
   "intermediate_size": 96, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,

@@ -32,12 +32,12 @@ Json Changed(std::string_view changes) {
   return json;
 }
 
-Result<ModelConfig> Parse(std::string_view changes) {
+Result<ModelConfig> ParseHf(std::string_view changes) {
   return ParseHfConfig(Changed(changes), "dir/config.json");
 }
 
 TEST(HfConfig, ReadsALlama) {
-  const Result<ModelConfig> config = Parse("{}");
+  const Result<ModelConfig> config = ParseHf("{}");
   ASSERT_TRUE(config.ok()) << config.status().message();
   const ModelConfig& c = config.value();
   EXPECT_EQ(c.architecture, "LlamaForCausalLM");
@@ -66,11 +66,11 @@ TEST(HfConfig, ReadsALlama) {
 }
 
 TEST(HfConfig, HeadDimIsDerivedOnlyWhereTheModelDoes) {
-  EXPECT_EQ(Parse(R"({"head_dim":"-"})").value().head_dim, 16);
-  EXPECT_EQ(Parse(R"({"head_dim":null})").value().head_dim, 16);
-  EXPECT_EQ(Parse(R"({"architectures":["Qwen3ForCausalLM"],"head_dim":"-"})").value().head_dim,
+  EXPECT_EQ(ParseHf(R"({"head_dim":"-"})").value().head_dim, 16);
+  EXPECT_EQ(ParseHf(R"({"head_dim":null})").value().head_dim, 16);
+  EXPECT_EQ(ParseHf(R"({"architectures":["Qwen3ForCausalLM"],"head_dim":"-"})").value().head_dim,
             128);
-  EXPECT_EQ(Parse(R"({"num_key_value_heads":"-"})").value().kv_heads, 4);
+  EXPECT_EQ(ParseHf(R"({"num_key_value_heads":"-"})").value().kv_heads, 4);
 }
 
 TEST(HfConfig, RopeOfBothGenerationsOfTransformers) {
@@ -84,7 +84,7 @@ TEST(HfConfig, RopeOfBothGenerationsOfTransformers) {
        fmt::format(
            R"({{"rope_theta":"-","rope_scaling":"-","rope_parameters":{{"rope_type":"llama3","rope_theta":500000.0,{}}}}})",
            scaled)}) {
-    const Result<ModelConfig> config = Parse(changes);
+    const Result<ModelConfig> config = ParseHf(changes);
     ASSERT_TRUE(config.ok()) << config.status().message();
     const RopeConfig& rope = config.value().rope;
     EXPECT_EQ(rope.scaling, RopeScaling::kLlama3) << changes;
@@ -94,51 +94,51 @@ TEST(HfConfig, RopeOfBothGenerationsOfTransformers) {
     EXPECT_EQ(rope.high_freq_factor, 4.0);
     EXPECT_EQ(rope.original_max_position, 128);
   }
-  const auto linear = Parse(R"({"rope_scaling":{"type":"linear","factor":2}})");
+  const auto linear = ParseHf(R"({"rope_scaling":{"type":"linear","factor":2}})");
   EXPECT_EQ(linear.value().rope.scaling, RopeScaling::kLinear);
   EXPECT_EQ(linear.value().rope.factor, 2.0);
-  EXPECT_EQ(Parse(R"({"rope_parameters":{"rope_type":"default","rope_theta":10000.0}})")
+  EXPECT_EQ(ParseHf(R"({"rope_parameters":{"rope_type":"default","rope_theta":10000.0}})")
                 .value()
                 .rope.theta,
             10000.0);
-  EXPECT_EQ(Parse(R"({"partial_rotary_factor":0.5})").value().rope.dims, 16);
-  EXPECT_EQ(Parse(R"({"rope_parameters":{"partial_rotary_factor":0.25}})").value().rope.dims, 8);
-  const auto none = Parse(R"({"rope_theta":"-"})");
+  EXPECT_EQ(ParseHf(R"({"partial_rotary_factor":0.5})").value().rope.dims, 16);
+  EXPECT_EQ(ParseHf(R"({"rope_parameters":{"partial_rotary_factor":0.25}})").value().rope.dims, 8);
+  const auto none = ParseHf(R"({"rope_theta":"-"})");
   EXPECT_EQ(none.value().rope.theta, 10000.0);
   EXPECT_THAT(none.value().notes, ElementsAre(HasSubstr("no 'rope_theta'")));
 }
 
 TEST(HfConfig, BiasesOfTheFamilies) {
-  EXPECT_TRUE(Parse(R"({"attention_bias":true})").value().attention_output_bias);
-  const ModelConfig qwen2 = Parse(R"({"architectures":["Qwen2ForCausalLM"]})").value();
+  EXPECT_TRUE(ParseHf(R"({"attention_bias":true})").value().attention_output_bias);
+  const ModelConfig qwen2 = ParseHf(R"({"architectures":["Qwen2ForCausalLM"]})").value();
   EXPECT_EQ(qwen2.family, "qwen2");
   EXPECT_TRUE(qwen2.attention_bias);
   EXPECT_FALSE(qwen2.attention_output_bias);
-  EXPECT_TRUE(Parse(R"({"mlp_bias":true})").value().mlp_bias);
+  EXPECT_TRUE(ParseHf(R"({"mlp_bias":true})").value().mlp_bias);
 }
 
 TEST(HfConfig, WindowsThatDoNothingAreLetThrough) {
-  EXPECT_TRUE(Parse(R"({"sliding_window":null})").ok());
-  EXPECT_TRUE(Parse(R"({"sliding_window":16,"use_sliding_window":false})").ok());
-  EXPECT_TRUE(Parse(R"({"architectures":["Qwen2ForCausalLM"],"sliding_window":16})").ok());
-  EXPECT_THAT(Parse(R"({"sliding_window":256})").value().notes,
+  EXPECT_TRUE(ParseHf(R"({"sliding_window":null})").ok());
+  EXPECT_TRUE(ParseHf(R"({"sliding_window":16,"use_sliding_window":false})").ok());
+  EXPECT_TRUE(ParseHf(R"({"architectures":["Qwen2ForCausalLM"],"sliding_window":16})").ok());
+  EXPECT_THAT(ParseHf(R"({"sliding_window":256})").value().notes,
               ElementsAre(HasSubstr("'sliding_window' 256")));
-  EXPECT_TRUE(Parse(R"({"layer_types":["full_attention","full_attention"]})").ok());
+  EXPECT_TRUE(ParseHf(R"({"layer_types":["full_attention","full_attention"]})").ok());
 }
 
 TEST(HfConfig, CodeIsIgnoredWithANote) {
-  const auto config = Parse(R"({"auto_map":{"AutoModel":"evil.Model"}})");
+  const auto config = ParseHf(R"({"auto_map":{"AutoModel":"evil.Model"}})");
   ASSERT_TRUE(config.ok());
   EXPECT_THAT(config.value().notes, ElementsAre(HasSubstr("'auto_map' names code and is ignored")));
 }
 
 TEST(HfConfig, EosMayBeAList) {
-  EXPECT_THAT(Parse(R"({"eos_token_id":[5,6,5]})").value().eos_ids, ElementsAre(5, 6));
-  EXPECT_THAT(Parse(R"({"eos_token_id":null,"bos_token_id":null})").value().eos_ids, IsEmpty());
+  EXPECT_THAT(ParseHf(R"({"eos_token_id":[5,6,5]})").value().eos_ids, ElementsAre(5, 6));
+  EXPECT_THAT(ParseHf(R"({"eos_token_id":null,"bos_token_id":null})").value().eos_ids, IsEmpty());
 }
 
 TEST(HfConfig, GenerationConfigAddsStopsAndSampling) {
-  ModelConfig config = Parse("{}").value();
+  ModelConfig config = ParseHf("{}").value();
   ASSERT_TRUE(AddHfGenerationConfig(
                   Config(R"({"eos_token_id":[2,7],"temperature":0.6,"top_p":0.95,"top_k":20})"),
                   "g", &config)
@@ -274,7 +274,7 @@ TEST(HfConfig, RefusesEachInconsistentConfigNamingFileKeyAndValue) {
   };
   EXPECT_GE(std::size(cases), 60u);
   for (const Case& c : cases) {
-    const Result<ModelConfig> config = Parse(c.changes);
+    const Result<ModelConfig> config = ParseHf(c.changes);
     ASSERT_FALSE(config.ok()) << c.changes;
     EXPECT_THAT(config.status().message(), HasSubstr(c.words)) << c.changes;
     EXPECT_THAT(config.status().message(), testing::StartsWith("dir/config.json: "));

@@ -15,12 +15,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Result<Safetensors> Parse(std::string_view bytes) {
+Result<Safetensors> ParseText(std::string_view bytes) {
   return Safetensors::Parse(BytesOfText(bytes), "x.safetensors");
 }
 
 // Not in the order of its data, with a scalar, an empty tensor and padding behind the header.
-std::string GoodFile() {
+std::string GoodTensors() {
   return SafetensorsFile(R"({"__metadata__":{"format":"pt"},)"
                          R"("b":{"dtype":"BF16","shape":[2,3],"data_offsets":[24,36]},)"
                          R"("a":{"dtype":"F32","shape":[6],"data_offsets":[0,24]},)"
@@ -30,8 +30,8 @@ std::string GoodFile() {
 }
 
 TEST(Safetensors, ReadsTensorsInTheOrderOfTheirData) {
-  const std::string bytes = GoodFile();
-  const Result<Safetensors> file = Parse(bytes);
+  const std::string bytes = GoodTensors();
+  const Result<Safetensors> file = ParseText(bytes);
   ASSERT_TRUE(file.ok()) << file.status().message();
   const auto tensors = file.value().tensors();
   ASSERT_EQ(tensors.size(), 4u);
@@ -52,12 +52,12 @@ TEST(Safetensors, ReadsTensorsInTheOrderOfTheirData) {
 }
 
 TEST(Safetensors, AFileWithoutTensorsIsAFile) {
-  EXPECT_TRUE(Parse(SafetensorsFile("{}", 0)).ok());
-  EXPECT_TRUE(Parse(SafetensorsFile(R"({"__metadata__":null})", 0)).ok());
+  EXPECT_TRUE(ParseText(SafetensorsFile("{}", 0)).ok());
+  EXPECT_TRUE(ParseText(SafetensorsFile(R"({"__metadata__":null})", 0)).ok());
 }
 
 TEST(Safetensors, EveryPrefixOfAGoodFileIsRefused) {
-  const std::string file = GoodFile();
+  const std::string file = GoodTensors();
   for (size_t size = 0; size < file.size(); ++size) {
     const std::unique_ptr<std::byte[]> copy(new std::byte[size]);
     std::memcpy(copy.get(), file.data(), size);
@@ -68,7 +68,7 @@ TEST(Safetensors, EveryPrefixOfAGoodFileIsRefused) {
 }
 
 TEST(Safetensors, AnyOneByteMayBeWrong) {
-  const std::string file = GoodFile();
+  const std::string file = GoodTensors();
   for (size_t at = 0; at < file.size(); ++at) {
     for (int value = 0; value < 256; value += 3) {
       const std::unique_ptr<std::byte[]> copy(new std::byte[file.size()]);
@@ -168,7 +168,7 @@ TEST(Safetensors, RefusesEachBadFileWithTheReason) {
   };
   EXPECT_GE(files.size(), 20u);
   for (const BadFile& bad : files) {
-    const Result<Safetensors> file = Parse(bad.bytes);
+    const Result<Safetensors> file = ParseText(bad.bytes);
     const std::string head = bad.bytes.substr(0, 120);
     ASSERT_FALSE(file.ok()) << head;
     EXPECT_THAT(file.status().message(), HasSubstr(bad.words)) << head;

@@ -13,9 +13,13 @@
 #include <vector>
 
 #include "io/gguf_types.h"
+#include "io/model_config.h"
 #include "tensor/dtype.h"
 
 namespace weft::io {
+
+// The two kinds of layers of a hybrid, as expectations list them.
+inline constexpr LayerKind kLinear = LayerKind::kLinearAttention, kFull = LayerKind::kFullAttention;
 
 // A directory that goes away with the test.
 class TempDir {

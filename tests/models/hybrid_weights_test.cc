@@ -239,8 +239,7 @@ TEST(FindHybridWeight, RefusesTensorsOfAnotherShape) {
   EXPECT_FALSE(FindWeight(*mixed, "model.layers.0.mlp.experts.weight").ok());
 }
 
-// ---- The same model in GGUF
-// ----------------------------------------------------------------------
+// ---- The same model in GGUF ---------------------------------------------------------------------
 
 // Value heads side by side: those of all key heads that come first, then all that come second.
 ValueTensor Tiled(ValueTensor t, int64_t first_row, int64_t head_rows) {
@@ -569,8 +568,7 @@ TEST(FindHybridWeight, ColumnsAreGatheredWhereHeadsAreWholeBlocks) {
   EXPECT_EQ(heads, (std::vector<float>{1, 2, 3, 4}));
 }
 
-// ---- The tiny checkpoints
-// ------------------------------------------------------------------------
+// ---- The tiny checkpoints -----------------------------------------------------------------------
 
 TEST(FindHybridWeight, TheTinyCheckpointsHaveEveryParamAndNothingElse) {
   std::set<std::string> families;
@@ -597,8 +595,7 @@ TEST(FindHybridWeight, TheTinyCheckpointsHaveEveryParamAndNothingElse) {
   EXPECT_EQ(families, (std::set<std::string>{"qwen3_5", "qwen3_moe", "qwen3_next"}));
 }
 
-// ---- What may stay unread
-// ------------------------------------------------------------------------
+// ---- What may stay unread -----------------------------------------------------------------------
 
 TEST(CheckAllUsed, TakesAnUnreadDraftHeadOrImageEncoderWithANote) {
   std::vector<ValueTensor> tensors = AllTensors(false);

@@ -15,7 +15,7 @@ using test::Compiled;
 using test::DecoderShape;
 using test::PlainTarget;
 
-const DecoderShape kExperts{.layers = 3, .experts = 6, .shared_expert = true};
+const DecoderShape kTwoLanes{.layers = 3, .experts = 6, .shared_expert = true};
 
 CompileOptions Woven(bool interleave) {
   CompileOptions options;
@@ -27,11 +27,11 @@ CompileOptions Woven(bool interleave) {
 TEST(InterleaveLanes, OneMeetingCoversRoutedAndSharedExperts) {
   for (const int workers : {1, 2}) {
     const Plan apart =
-        Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(workers), Woven(false));
+        Compiled(test::DecoderBody(kTwoLanes), 2, Body(1), PlainTarget(workers), Woven(false));
     const Plan woven =
-        Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(workers), Woven(true));
-    EXPECT_EQ(apart.waits(Wait::kGroup), 3 * kExperts.layers) << "o_proj, routed, shared";
-    EXPECT_EQ(woven.waits(Wait::kGroup), 2 * kExperts.layers);
+        Compiled(test::DecoderBody(kTwoLanes), 2, Body(1), PlainTarget(workers), Woven(true));
+    EXPECT_EQ(apart.waits(Wait::kGroup), 3 * kTwoLanes.layers) << "o_proj, routed, shared";
+    EXPECT_EQ(woven.waits(Wait::kGroup), 2 * kTwoLanes.layers);
     EXPECT_EQ(apart.steps.size(), woven.steps.size());
     EXPECT_LE(woven.waits(Wait::kRank), apart.waits(Wait::kRank));
   }
@@ -39,9 +39,10 @@ TEST(InterleaveLanes, OneMeetingCoversRoutedAndSharedExperts) {
 
 TEST(InterleaveLanes, TheSharedExpertsProductsStandBesideTheRoutedOnes) {
   const Plan apart =
-      Compiled(test::DecoderBody(kExperts), 1, Body(1), PlainTarget(2), Woven(false));
-  const Plan woven = Compiled(test::DecoderBody(kExperts), 1, Body(1), PlainTarget(2), Woven(true));
-  EXPECT_EQ(apart.waits(Wait::kRank) - woven.waits(Wait::kRank), 2 * kExperts.layers);
+      Compiled(test::DecoderBody(kTwoLanes), 1, Body(1), PlainTarget(2), Woven(false));
+  const Plan woven =
+      Compiled(test::DecoderBody(kTwoLanes), 1, Body(1), PlainTarget(2), Woven(true));
+  EXPECT_EQ(apart.waits(Wait::kRank) - woven.waits(Wait::kRank), 2 * kTwoLanes.layers);
   // Between the router's product and the routes of layer 1 stands the shared expert's product, on
   // lane 1.
   bool router = false, beside = false;
@@ -84,7 +85,7 @@ TEST(InterleaveLanes, EagerPlansKeepTheModelsOrder) {
   CompileOptions eager;
   eager.eager = true;
   for (const Step& step :
-       Compiled(test::DecoderBody(kExperts), 2, Body(1), PlainTarget(2), eager).steps)
+       Compiled(test::DecoderBody(kTwoLanes), 2, Body(1), PlainTarget(2), eager).steps)
     EXPECT_EQ(step.lane, 0);
 }
 

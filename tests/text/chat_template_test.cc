@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <ctime>
-
+#include "support/cpu_seconds.h"
 #include "test_data.h"
 
 namespace weft::text {
@@ -114,12 +113,6 @@ std::string Repeat(std::string_view part, size_t times) {
   return text;
 }
 
-double CpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
 constexpr double kBombSeconds = 20.0;  // a slow build proves that they end
 #else
@@ -209,16 +202,16 @@ TEST(ChatTemplate, AnswersOrRefusesBombsInATenthOfASecond) {
   EXPECT_GE(bombs.size(), 30u);
   const Json context(Json::Object{{"x", "value"}});
   for (const std::string& bomb : bombs) {
-    const double start = CpuSeconds();
+    const double start = support::CpuSeconds();
     const auto made = ChatTemplate::Parse(bomb);
-    const double parsed = CpuSeconds();
+    const double parsed = support::CpuSeconds();
     EXPECT_LT(parsed - start, 2 * kBombSeconds) << bomb.substr(0, 200);  // two dry runs
     if (!made.ok()) {
       EXPECT_FALSE(made.status().message().empty());
       continue;
     }
     const auto text = made->Render(context);
-    EXPECT_LT(CpuSeconds() - parsed, kBombSeconds) << bomb.substr(0, 200);
+    EXPECT_LT(support::CpuSeconds() - parsed, kBombSeconds) << bomb.substr(0, 200);
     if (text.ok()) {
       EXPECT_LE(text->size(), 8u << 20);
     } else {

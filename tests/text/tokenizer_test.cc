@@ -1,4 +1,5 @@
-// Covers src/text/added_tokens.cc src/text/bpe.cc src/text/pre_tokenizer.cc src/text/pre_tokenizer_names.cc
+// Covers src/text/added_tokens.cc src/text/bpe.cc src/text/pre_tokenizer.cc
+// Covers src/text/pre_tokenizer_names.cc
 #include "text/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -6,9 +7,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <ctime>
 #include <thread>
 
+#include "support/cpu_seconds.h"
 #include "test_data.h"
 
 namespace weft::text {
@@ -118,19 +119,12 @@ TEST_P(TokenizerFamily, GivesTheSameIdsOnManyThreads) {
   EXPECT_EQ(wrong, 0);
 }
 
-// Of this thread alone: other processes on the machine do not count.
-double CpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 double SecondsToEncode(const Tokenizer& tokenizer, const std::string& text) {
   double best = 1e9;
   for (int repeat = 0; repeat < 3; ++repeat) {
-    const double start = CpuSeconds();
+    const double start = support::CpuSeconds();
     EXPECT_TRUE(tokenizer.Encode(text).ok());
-    best = std::min(best, CpuSeconds() - start);
+    best = std::min(best, support::CpuSeconds() - start);
   }
   return best;
 }
@@ -165,14 +159,14 @@ TEST_P(TokenizerFamily, GivesAMillionEqualLettersTheTokensOfTheirParts) {
 TEST(Tokenizer, RefusesAWordThatCannotFitBeforeMergingIt) {
   const auto tokenizer = MakeTestTokenizer("gpt2");
   const std::string text(64 << 20, 'a');
-  const double start = CpuSeconds();
+  const double start = support::CpuSeconds();
   EXPECT_FALSE(tokenizer->Encode(text, {.tokens_max = 8192}).ok());
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
   constexpr double kSecondsMax = 40.0;  // a slow build proves that it ends
 #else
   constexpr double kSecondsMax = 2.0;
 #endif
-  EXPECT_LT(CpuSeconds() - start, kSecondsMax);
+  EXPECT_LT(support::CpuSeconds() - start, kSecondsMax);
 }
 
 TEST(Tokenizer, GivesTheBytesOfATokenAndNothingOutsideTheVocabulary) {

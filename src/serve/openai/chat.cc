@@ -27,7 +27,7 @@ Json TokenJson(const TokenProb& token) {
   return out;
 }
 
-Json LogprobsJson(const Piece& piece) {
+Json ChatLogprobs(const Piece& piece) {
   if (!piece.with_logprobs) return Json();
   Json::Array content;
   for (const LogprobEntry& entry : piece.logprobs) {
@@ -73,7 +73,7 @@ std::vector<Json> ChatFormat::Chunks(const AnswerHead& head, Piece piece) const 
   if (!piece.text.empty() || !piece.logprobs.empty() || !piece.token_ids.empty()) {
     Json delta;
     delta.Set("content", std::move(piece.text));
-    Json choice = Choice(piece.index, std::move(delta), LogprobsJson(piece), Json());
+    Json choice = Choice(piece.index, std::move(delta), ChatLogprobs(piece), Json());
     if (piece.with_token_ids) choice.Set("token_ids", TokenIds(piece));
     out.push_back(Envelope(head, kChunk, {std::move(choice)}));
   }
@@ -100,7 +100,7 @@ Json ChatFormat::Whole(const AnswerHead& head, std::span<Piece> pieces, const Us
     Json choice;
     choice.Set("index", piece.index);
     choice.Set("message", std::move(message));
-    choice.Set("logprobs", LogprobsJson(piece));
+    choice.Set("logprobs", ChatLogprobs(piece));
     choice.Set("finish_reason", piece.finish_reason);
     choice.Set("stop_reason", std::move(piece.stop_reason));
     if (piece.with_token_ids) choice.Set("token_ids", TokenIds(piece));

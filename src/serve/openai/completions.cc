@@ -18,7 +18,7 @@ Json Envelope(const AnswerHead& head, Json::Array choices) {
   return out;
 }
 
-Json LogprobsJson(const Piece& piece) {
+Json CompletionLogprobs(const Piece& piece) {
   if (!piece.with_logprobs) return Json();
   Json::Array offsets, values, tokens, tops;
   int64_t offset = piece.text_offset;
@@ -54,7 +54,7 @@ Json ChoiceJson(Piece& piece) {
   Json out;
   out.Set("index", piece.index);
   out.Set("text", std::move(piece.text));
-  out.Set("logprobs", LogprobsJson(piece));
+  out.Set("logprobs", CompletionLogprobs(piece));
   out.Set("finish_reason", piece.finish_reason.empty() ? Json() : Json(piece.finish_reason));
   out.Set("stop_reason", std::move(piece.stop_reason));
   if (piece.with_token_ids) {

@@ -29,8 +29,8 @@ bool Has(const std::array<std::string_view, N>& names, std::string_view name) {
 }
 
 // An integer argument, or `otherwise` if it is missing or none.
-int64_t IntAt(Interpreter& run, const CallArgs& args, size_t index, std::string_view name,
-              int64_t otherwise) {
+int64_t IntArg(Interpreter& run, const CallArgs& args, size_t index, std::string_view name,
+               int64_t otherwise) {
   const Value* value = args.Find(index, name);
   if (!value || value->is_none()) return otherwise;
   if (!value->is_integral()) {
@@ -134,7 +134,7 @@ Value StringMethod(Interpreter& run, const std::string& text, std::string_view n
   }
   if (name == "split" || name == "rsplit") {
     const std::string* separator = StringAt(run, args, 0, "sep");
-    const int64_t splits = IntAt(run, args, 1, "maxsplit", -1);
+    const int64_t splits = IntArg(run, args, 1, "maxsplit", -1);
     if (run.failed()) return Value();
     if (separator && separator->empty()) return run.Fail("an empty separator");
     if (!run.ChargeSearch(text, separator ? std::string_view(*separator) : " ")) return Value();
@@ -264,7 +264,7 @@ Value ListMethod(Interpreter& run, List& list, std::string_view name, const Call
   }
   if (name == "pop") {
     const auto count = static_cast<int64_t>(items.size());
-    int64_t at = IntAt(run, args, 0, "", -1);
+    int64_t at = IntArg(run, args, 0, "", -1);
     if (run.failed()) return Value();
     if (at < 0) at += count;
     if (at < 0 || at >= count) return run.Fail("pop() of an element that does not exist");
@@ -281,7 +281,7 @@ Value ListMethod(Interpreter& run, List& list, std::string_view name, const Call
   }
   if (name == "insert") {
     const auto count = static_cast<int64_t>(items.size());
-    int64_t at = IntAt(run, args, 0, "", 0);
+    int64_t at = IntArg(run, args, 0, "", 0);
     const Value* inserted = args.Find(1);
     if (run.failed() || !run.Charge(items.size() / 8)) return Value();
     if (!inserted) return run.Fail("argument 2 is missing");
@@ -320,11 +320,11 @@ Value LoopMethod(Interpreter& run, Loop& loop, std::string_view name, const Call
 
 Value Range(Interpreter& run, const CallArgs& args) {
   int64_t start = 0;
-  int64_t stop = IntAt(run, args, 0, "", 0);
-  const int64_t step = IntAt(run, args, 2, "", 1);
+  int64_t stop = IntArg(run, args, 0, "", 0);
+  const int64_t step = IntArg(run, args, 2, "", 1);
   if (args.by_position.size() > 1) {
     start = stop;
-    stop = IntAt(run, args, 1, "", 0);
+    stop = IntArg(run, args, 1, "", 0);
   }
   if (run.failed()) return Value();
   if (args.by_position.empty()) return run.Fail("range() needs a bound");

@@ -8,43 +8,24 @@
 #include "graph/verify.h"
 #include "support/decoder_graph.h"
 #include "support/graph_interpreter.h"
+#include "support/pass_run.h"
 
 namespace weft::graph {
 namespace {
 
-using Switches = std::map<std::string, Switch, std::less<>>;
-const Switches kSp{{"sequence_parallel", Switch::kOn}},
-    kFc1{{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}};
+using test::Count;
+using test::kFc1;
+using test::kSp;
+using test::PlacedBody;
+using test::RunOn;
+using test::Switches;
 
 Switches With(Switches switches, Switch exchange) {
   switches["exchange_experts"] = exchange;
   return switches;
 }
 
-Graph PlacedOn(const test::DecoderShape& shape, const Mesh& mesh) {
-  auto placed = InsertCollectives(
-      Expand(test::DecoderBody(shape), {.int8_activations = IsQuantised(shape.weights)}), mesh);
-  EXPECT_TRUE(placed.ok()) << placed.status().message();
-  return std::move(placed).value();
-}
-
-PassRun RunOn(const Graph& placed, const Switches& switches) {
-  auto run = RunPasses(placed, {placed.mesh.ranks(), 4, switches}, false);
-  EXPECT_TRUE(run.ok()) << run.status().message();
-  return std::move(run).value();
-}
-
-const PassReport& ReportOf(const PassRun& run) {
-  for (const PassReport& r : run.reports) {
-    if (r.name == "exchange_experts") return r;
-  }
-  std::abort();
-}
-
-int Count(const Graph& g, Op op) {
-  return static_cast<int>(
-      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
-}
+const PassReport& Exchange(const PassRun& run) { return test::ReportOf(run, "exchange_experts"); }
 
 std::vector<std::string> Gathered(const Graph& g, std::string_view layer) {
   std::vector<std::string> names;
@@ -90,12 +71,12 @@ TEST(ExchangeExperts, GivesTheBitsOfOneRank) {
   const test::StepData one{.ids = {5}, .positions = {0}, .slots = {0}, .head_rows = {0}};
   for (const test::DecoderShape& shape : Shapes()) {
     for (const test::StepData& step : {test::StepData{}, one}) {
-      const auto expected = Outputs(PlacedOn(shape, Mesh::Tp(1)), step);
+      const auto expected = Outputs(PlacedBody(shape, Mesh::Tp(1)), step);
       for (const int ranks : {2, 3, 4, 6, 8, 16}) {
         for (const Switches& schedule : {kSp, kFc1}) {
-          const Graph placed = PlacedOn(shape, Mesh::Tp(ranks));
+          const Graph placed = PlacedBody(shape, Mesh::Tp(ranks));
           const PassRun run = RunOn(placed, With(schedule, Switch::kOn));
-          EXPECT_EQ(ReportOf(run).rewrites, 2);
+          EXPECT_EQ(Exchange(run).rewrites, 2);
           EXPECT_EQ(Count(run.graph, Op::kDispatch), 0);
           EXPECT_TRUE(SameMeaning(placed, run.graph).ok());
           const auto got = Outputs(run.graph, step);
@@ -113,12 +94,12 @@ TEST(ExchangeExperts, GivesTheBitsOfOneRank) {
 
 TEST(ExchangeExperts, WorksOnBothAxesOfFlashComm2) {
   for (const test::DecoderShape& shape : Shapes()) {
-    const auto expected = Outputs(PlacedOn(shape, Mesh::Tp(1)), {});
+    const auto expected = Outputs(PlacedBody(shape, Mesh::Tp(1)), {});
     for (const int otp : {1, 2, 3}) {
       Switches both = With(kFc1, Switch::kOn);
       both["regroup_o_proj"] = Switch::kOn;
-      const PassRun run = RunOn(PlacedOn(shape, Mesh{{{"otp", otp}, {"odp", 6 / otp}}}), both);
-      EXPECT_EQ(ReportOf(run).rewrites, 2);
+      const PassRun run = RunOn(PlacedBody(shape, Mesh{{{"otp", otp}, {"odp", 6 / otp}}}), both);
+      EXPECT_EQ(Exchange(run).rewrites, 2);
       const auto got = Outputs(run.graph, {});
       for (const test::Local& local : got.at("output 0"))
         EXPECT_TRUE(local == expected.at("output 0")[0]) << otp;
@@ -131,8 +112,8 @@ TEST(ExchangeExperts, WorksOnBothAxesOfFlashComm2) {
 TEST(ExchangeExperts, IsTakenWhereTheGatherGoes) {
   const test::DecoderShape shape{.heads = 4, .kv_heads = 2, .hidden = 256, .experts = 6};
   for (const Switches& schedule : {kSp, kFc1}) {
-    const PassRun run = RunOn(PlacedOn(shape, Mesh::Tp(3)), schedule);
-    EXPECT_EQ(ReportOf(run).rewrites, 2) << ReportOf(run).refusal;
+    const PassRun run = RunOn(PlacedBody(shape, Mesh::Tp(3)), schedule);
+    EXPECT_EQ(Exchange(run).rewrites, 2) << Exchange(run).refusal;
     EXPECT_EQ(Gathered(run.graph, "L00.moe"),
               (std::vector<std::string>{"L00.moe.experts.ids", "L00.moe.experts.weights"}))
         << Print(run.graph);
@@ -147,10 +128,10 @@ TEST(ExchangeExperts, IsTakenWhereTheGatherGoes) {
 
 TEST(ExchangeExperts, QuantisedRowsAreDispatchedAsTheyAre) {
   const PassRun run = RunOn(
-      PlacedOn({.heads = 4, .kv_heads = 2, .hidden = 256, .weights = DType::kQ8_0, .experts = 6},
-               Mesh::Tp(3)),
+      PlacedBody({.heads = 4, .kv_heads = 2, .hidden = 256, .weights = DType::kQ8_0, .experts = 6},
+                 Mesh::Tp(3)),
       kSp);
-  EXPECT_EQ(ReportOf(run).rewrites, 2);
+  EXPECT_EQ(Exchange(run).rewrites, 2);
   for (const Node& node : run.graph.nodes) {
     if (node.op != Op::kDispatchRows) continue;
     EXPECT_TRUE(run.graph.value(node.in[0]).int8_rows && run.graph.value(node.out[0]).int8_rows);
@@ -162,22 +143,22 @@ TEST(ExchangeExperts, QuantisedRowsAreDispatchedAsTheyAre) {
 TEST(ExchangeExperts, SaysWhoKeepsTheGather) {
   const test::DecoderShape shape{
       .heads = 4, .kv_heads = 2, .hidden = 256, .experts = 6, .shared_expert = true};
-  const PassRun run = RunOn(PlacedOn(shape, Mesh::Tp(3)), kFc1);
-  EXPECT_EQ(ReportOf(run).rewrites, 0);
-  EXPECT_EQ(ReportOf(run).refusal,
+  const PassRun run = RunOn(PlacedBody(shape, Mesh::Tp(3)), kFc1);
+  EXPECT_EQ(Exchange(run).rewrites, 0);
+  EXPECT_EQ(Exchange(run).refusal,
             "L00.moe: a peer would take 300 bytes a row in place of 0: matmul at L00.shared reads "
             "'L00.mlp_norm.gathered' gathered");
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn(shape, Mesh::Tp(3)), With(kFc1, Switch::kOn))).rewrites, 2)
+  EXPECT_EQ(Exchange(RunOn(PlacedBody(shape, Mesh::Tp(3)), With(kFc1, Switch::kOn))).rewrites, 2)
       << "who asks for it gets it";
 }
 
 TEST(ExchangeExperts, SaysWhereItIsNothing) {
   const test::DecoderShape experts{.heads = 4, .kv_heads = 2, .experts = 6};
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn(experts, Mesh::Tp(1)), kSp)).refusal,
+  EXPECT_EQ(Exchange(RunOn(PlacedBody(experts, Mesh::Tp(1)), kSp)).refusal,
             "one rank has all the rows");
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn(experts, Mesh::Tp(2)), {})).refusal,
+  EXPECT_EQ(Exchange(RunOn(PlacedBody(experts, Mesh::Tp(2)), {})).refusal,
             "the schedule is not sp, fc1 or fc1+fc2: every rank has all the rows");
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn({}, Mesh::Tp(2)), kSp)).refusal, "nothing to rewrite");
+  EXPECT_EQ(Exchange(RunOn(PlacedBody({}, Mesh::Tp(2)), kSp)).refusal, "nothing to rewrite");
 }
 
 // The gather of a router's logits ends at its choice, with a shared expert too.
@@ -189,7 +170,7 @@ TEST(DeferGather, SinksBehindTheRoutersChoice) {
                                  .experts = 16,
                                  .top_k = 2,
                                  .shared_expert = true};
-  const Graph placed = PlacedOn(shape, Mesh::Tp(2));
+  const Graph placed = PlacedBody(shape, Mesh::Tp(2));
   const PassRun run = RunOn(placed, With(kFc1, Switch::kOff));
   EXPECT_EQ(Gathered(run.graph, "L00.moe"),
             (std::vector<std::string>{"L00.moe.experts.ids", "L00.moe.experts.weights",
@@ -200,7 +181,7 @@ TEST(DeferGather, SinksBehindTheRoutersChoice) {
 
 TEST(ExchangeExperts, WrongRewritesAreRefusedByRuleAndValue) {
   const test::DecoderShape shape{.heads = 4, .kv_heads = 2, .experts = 6};
-  const Graph lawful = RunOn(PlacedOn(shape, Mesh::Tp(2)), With(kSp, Switch::kOn)).graph;
+  const Graph lawful = RunOn(PlacedBody(shape, Mesh::Tp(2)), With(kSp, Switch::kOn)).graph;
   ASSERT_TRUE(Verify(lawful).ok()) << Verify(lawful).message();
   const auto dispatch = [](Graph& g, int nth = 0) -> Node& {
     for (Node& node : g.nodes) {

@@ -1,5 +1,5 @@
 // Covers src/graph/passes/fuse_matmul_all_reduce_norm.cc
-// src/graph/passes/fuse_matmul_reduce_scatter.cc
+// Covers src/graph/passes/fuse_matmul_reduce_scatter.cc
 #include <gtest/gtest.h>
 
 #include "graph/meaning.h"
@@ -7,30 +7,18 @@
 #include "graph/verify.h"
 #include "support/decoder_graph.h"
 #include "support/graph_interpreter.h"
+#include "support/pass_run.h"
 #include "tensor/fused_limits.h"
 
 namespace weft::graph {
 namespace {
 
+using test::Count;
+using test::ReportOf;
+using test::RunOn;
+
 constexpr const char* kNorm = "fuse_matmul_all_reduce_norm";
 constexpr const char* kScatter = "fuse_matmul_reduce_scatter";
-
-int Count(const Graph& g, Op op) {
-  return static_cast<int>(
-      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
-}
-
-PassRun RunOn(const Graph& placed, int64_t rows,
-              std::map<std::string, Switch, std::less<>> switches) {
-  auto run = RunPasses(placed, {placed.mesh.ranks(), rows, std::move(switches)}, false);
-  EXPECT_TRUE(run.ok()) << run.status().message();
-  return std::move(run).value();
-}
-
-const PassReport& ReportOf(const PassRun& run, std::string_view name) {
-  return *std::find_if(run.reports.begin(), run.reports.end(),
-                       [&](const PassReport& r) { return r.name == name; });
-}
 
 TEST(FusedExchanges, GiveTheBitsOfTheirSteps) {
   for (const test::DecoderShape& shape : test::DecoderShapes()) {
@@ -38,9 +26,10 @@ TEST(FusedExchanges, GiveTheBitsOfTheirSteps) {
       const Graph placed = test::Placed(test::DecoderBody(shape), ranks);
       const auto expected = test::Interpreter(placed).Run();
       ASSERT_TRUE(expected.ok());
-      const PassRun norm = RunOn(placed, 1, {{kNorm, Switch::kOn}});
-      const PassRun scatter = RunOn(placed, kFusedScatterRowsMin,
-                                    {{kScatter, Switch::kOn}, {"sequence_parallel", Switch::kOn}});
+      const PassRun norm = RunOn(placed, {{kNorm, Switch::kOn}}, 1);
+      const PassRun scatter =
+          RunOn(placed, {{kScatter, Switch::kOn}, {"sequence_parallel", Switch::kOn}},
+                kFusedScatterRowsMin);
       EXPECT_GT(ReportOf(norm, kNorm).rewrites, 0);
       EXPECT_GT(ReportOf(scatter, kScatter).rewrites, 0);
       for (const PassRun* run : {&norm, &scatter}) {
@@ -56,7 +45,7 @@ TEST(FusedExchanges, GiveTheBitsOfTheirSteps) {
 TEST(FusedExchanges, TakeTheWholeChain) {
   const int layers = 3;
   const Graph placed = test::Placed(test::DecoderBody({.layers = layers, .output_bias = true}), 2);
-  const PassRun run = RunOn(placed, 1, {{kNorm, Switch::kOn}});
+  const PassRun run = RunOn(placed, {{kNorm, Switch::kOn}}, 1);
   // The last sum of a body has no norm behind it: that one is the head's.
   EXPECT_EQ(Count(run.graph, Op::kMatmulAllReduceNorm), 2 * layers - 1);
   EXPECT_EQ(Count(run.graph, Op::kAllReduce), 1);
@@ -77,13 +66,13 @@ TEST(FusedExchanges, SayWhyTheyRefuse) {
   const auto why = [](const PassRun& run, const char* pass) { return ReportOf(run, pass).refusal; };
   const std::map<std::string, Switch, std::less<>> on{{kNorm, Switch::kOn},
                                                       {kScatter, Switch::kOn}};
-  EXPECT_EQ(why(RunOn(one, 1, on), kNorm), "one rank has nothing to exchange");
-  EXPECT_EQ(why(RunOn(two, kFusedNormRowsMax + 1, on), kNorm), "rows 41 > 40");
-  EXPECT_EQ(why(RunOn(two, kFusedNormRowsMax, on), kNorm), "");
-  EXPECT_EQ(why(RunOn(two, kFusedScatterRowsMin - 1, on), kScatter), "rows 127 < 128");
-  EXPECT_EQ(why(RunOn(two, kFusedScatterRowsMin, on), kScatter), "nothing to rewrite")
+  EXPECT_EQ(why(RunOn(one, on, 1), kNorm), "one rank has nothing to exchange");
+  EXPECT_EQ(why(RunOn(two, on, kFusedNormRowsMax + 1), kNorm), "rows 41 > 40");
+  EXPECT_EQ(why(RunOn(two, on, kFusedNormRowsMax), kNorm), "");
+  EXPECT_EQ(why(RunOn(two, on, kFusedScatterRowsMin - 1), kScatter), "rows 127 < 128");
+  EXPECT_EQ(why(RunOn(two, on, kFusedScatterRowsMin), kScatter), "nothing to rewrite")
       << "plain: nothing is scattered";
-  EXPECT_EQ(why(RunOn(two, 1, {}), kNorm), "no faster than its steps where it was measured");
+  EXPECT_EQ(why(RunOn(two, {}, 1), kNorm), "no faster than its steps where it was measured");
   PassContext processes{2, 1, on};
   processes.shared_memory = false;
   auto run = RunPasses(two, processes, false);
@@ -97,8 +86,8 @@ TEST(FusedExchanges, LeaveWhatOthersRead) {
   const auto reduce = std::find_if(g.nodes.begin(), g.nodes.end(),
                                    [](const Node& n) { return n.op == Op::kAllReduce; });
   g.outputs.push_back(reduce->out[0]);
-  const PassRun all = RunOn(test::Placed(test::DecoderBody({}), 2), 1, {{kNorm, Switch::kOn}});
-  const PassRun run = RunOn(g, 1, {{kNorm, Switch::kOn}});
+  const PassRun all = RunOn(test::Placed(test::DecoderBody({}), 2), {{kNorm, Switch::kOn}}, 1);
+  const PassRun run = RunOn(g, {{kNorm, Switch::kOn}}, 1);
   EXPECT_EQ(ReportOf(run, kNorm).rewrites, ReportOf(all, kNorm).rewrites - 1);
 }
 

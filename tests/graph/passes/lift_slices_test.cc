@@ -8,13 +8,20 @@
 #include "graph/verify.h"
 #include "support/decoder_graph.h"
 #include "support/graph_interpreter.h"
+#include "support/pass_run.h"
 
 namespace weft::graph {
 namespace {
 
-using Switches = std::map<std::string, Switch, std::less<>>;
-const Switches kPlain, kSp{{"sequence_parallel", Switch::kOn}},
-    kFc1{{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}};
+using test::Count;
+using test::kFc1;
+using test::kSp;
+using test::PlacedBody;
+using test::ReportOf;
+using test::RunOn;
+using test::Switches;
+
+const Switches kPlain;
 
 test::DecoderShape Shape(DType weights, bool whole) {
   return {.heads = 4,
@@ -26,33 +33,6 @@ test::DecoderShape Shape(DType weights, bool whole) {
           .whole_shared = whole};
 }
 
-Graph PlacedOn(const test::DecoderShape& shape, int ranks) {
-  auto placed = InsertCollectives(
-      Expand(test::DecoderBody(shape), {.int8_activations = IsQuantised(shape.weights)}),
-      Mesh::Tp(ranks));
-  EXPECT_TRUE(placed.ok()) << placed.status().message();
-  return std::move(placed).value();
-}
-
-PassRun RunOn(const Graph& placed, const Switches& switches) {
-  auto run = RunPasses(placed, {placed.mesh.ranks(), 4, switches}, false);
-  EXPECT_TRUE(run.ok()) << run.status().message();
-  return std::move(run).value();
-}
-
-const PassReport& ReportOf(const PassRun& run, std::string_view name) {
-  for (const PassReport& r : run.reports) {
-    if (r.name == name) return r;
-  }
-  std::abort();
-}
-
-int Count(const Graph& g, Op op, std::string_view layer = "") {
-  return static_cast<int>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) {
-    return n.op == op && n.layer.starts_with(layer);
-  }));
-}
-
 std::vector<test::Local> Hidden(const Graph& g) {
   auto run = test::Interpreter(g).Run();
   EXPECT_TRUE(run.ok()) << run.status().message() << "\n" << Print(g);
@@ -62,10 +42,10 @@ std::vector<test::Local> Hidden(const Graph& g) {
 // Its leaves and their tree are those of a deployment that cuts it, so the bits are too.
 TEST(WholeSharedExpert, GivesTheBitsOfOneThatIsCut) {
   for (const DType weights : {DType::kBF16, DType::kQ8_0, DType::kF32}) {
-    const auto expected = Hidden(PlacedOn(Shape(weights, false), 1))[0];
+    const auto expected = Hidden(PlacedBody(Shape(weights, false), Mesh::Tp(1)))[0];
     for (const int ranks : {1, 2, 3, 4, 6, 8, 16}) {
-      const Graph placed = PlacedOn(Shape(weights, true), ranks);
-      EXPECT_TRUE(SameMeaning(PlacedOn(Shape(weights, false), ranks), placed).ok());
+      const Graph placed = PlacedBody(Shape(weights, true), Mesh::Tp(ranks));
+      EXPECT_TRUE(SameMeaning(PlacedBody(Shape(weights, false), Mesh::Tp(ranks)), placed).ok());
       for (const Switches& schedule : {kPlain, kSp, kFc1}) {
         const PassRun run = RunOn(placed, schedule);
         EXPECT_TRUE(SameMeaning(placed, run.graph).ok());
@@ -79,7 +59,7 @@ TEST(WholeSharedExpert, GivesTheBitsOfOneThatIsCut) {
 // All rows on all ranks where no rank has rows of its own: nothing crosses, every rank multiplies
 // with the whole.
 TEST(WholeSharedExpert, UnderPlainEveryRankMakesAllRows) {
-  const Graph g = RunOn(PlacedOn(Shape(DType::kBF16, true), 3), kPlain).graph;
+  const Graph g = RunOn(PlacedBody(Shape(DType::kBF16, true), Mesh::Tp(3)), kPlain).graph;
   for (const Node& node : g.nodes)
     EXPECT_FALSE(node.layer.ends_with(".shared") && IsExchange(node.op)) << NameOf(node.op);
   EXPECT_EQ(Count(g, Op::kFinish), 0) << "the product finishes its own tree";
@@ -89,7 +69,7 @@ TEST(WholeSharedExpert, UnderPlainEveryRankMakesAllRows) {
 TEST(WholeSharedExpert, WalksOwnRowsAndCrossesNowhere) {
   for (const Switches& schedule : {kSp, kFc1}) {
     for (const DType weights : {DType::kBF16, DType::kQ8_0}) {
-      const PassRun run = RunOn(PlacedOn(Shape(weights, true), 3), schedule);
+      const PassRun run = RunOn(PlacedBody(Shape(weights, true), Mesh::Tp(3)), schedule);
       EXPECT_GT(ReportOf(run, "lift_slices").rewrites, 0) << ReportOf(run, "lift_slices").refusal;
       int walked = 0;
       for (const Node& node : run.graph.nodes) {
@@ -114,21 +94,23 @@ TEST(WholeSharedExpert, WalksOwnRowsAndCrossesNowhere) {
 
 TEST(LiftSlices, LeavesWhatIsReadWholeAsWell) {
   // The gate of a shared expert stands beside the router's logits, which all ranks need under sp.
-  const PassRun run = RunOn(PlacedOn(Shape(DType::kBF16, false), 2), kSp);
+  const PassRun run = RunOn(PlacedBody(Shape(DType::kBF16, false), Mesh::Tp(2)), kSp);
   EXPECT_EQ(ReportOf(run, "lift_slices").rewrites, 0);
-  EXPECT_EQ(ReportOf(RunOn(PlacedOn(Shape(DType::kBF16, false), 2), kPlain), "lift_slices").refusal,
-            "the schedule is not sp, fc1 or fc1+fc2: nothing is sliced");
+  EXPECT_EQ(
+      ReportOf(RunOn(PlacedBody(Shape(DType::kBF16, false), Mesh::Tp(2)), kPlain), "lift_slices")
+          .refusal,
+      "the schedule is not sp, fc1 or fc1+fc2: nothing is sliced");
 }
 
 TEST(WholeSharedExpert, IsNotCutByHand) {
-  Graph g = PlacedOn(Shape(DType::kBF16, true), 2);
+  Graph g = PlacedBody(Shape(DType::kBF16, true), Mesh::Tp(2));
   g.value(g.Find("l0.shared.gate")).on = {Placement::S(0)};
   EXPECT_TRUE(Verify(g).message().starts_with("V7: ")) << Verify(g).message();
   EXPECT_NE(Verify(g).message().find("stays whole"), std::string::npos);
 }
 
 TEST(WholeSharedExpert, IsSaidInTheGraphsText) {
-  const Graph g = PlacedOn(Shape(DType::kBF16, true), 2);
+  const Graph g = PlacedBody(Shape(DType::kBF16, true), Mesh::Tp(2));
   const auto again = Parse(Print(g));
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->tables, g.tables);

@@ -10,32 +10,15 @@
 #include "graph/verify.h"
 #include "support/decoder_graph.h"
 #include "support/graph_interpreter.h"
+#include "support/pass_run.h"
 
 namespace weft::graph {
 namespace {
 
-int Count(const Graph& g, Op op) {
-  return static_cast<int>(
-      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
-}
-
-PassContext Context(int ranks, std::map<std::string, Switch, std::less<>> switches = {}) {
-  return {ranks, 4, std::move(switches)};
-}
-
-PassRun RunOn(const Graph& placed, PassContext context, bool eager = false) {
-  auto run = RunPasses(placed, context, eager);
-  EXPECT_TRUE(run.ok()) << run.status().message();
-  return std::move(run).value();
-}
-
-const PassReport& ReportOf(const PassRun& run, std::string_view name) {
-  for (const PassReport& r : run.reports) {
-    if (r.name == name) return r;
-  }
-  ADD_FAILURE() << name;
-  std::abort();
-}
+using test::Count;
+using test::ReportOf;
+using test::RunOn;
+using test::Switches;
 
 TEST(Passes, AllOnAndEachAloneGiveTheBitsOfNone) {
   for (const test::DecoderShape& shape : test::DecoderShapes()) {
@@ -46,12 +29,12 @@ TEST(Passes, AllOnAndEachAloneGiveTheBitsOfNone) {
         const auto expected = test::Interpreter(placed).Run();
         ASSERT_TRUE(expected.ok());
         for (size_t alone = 0; alone <= AllPasses().size(); ++alone) {
-          std::map<std::string, Switch, std::less<>> switches;
+          Switches switches;
           for (size_t p = 0; p < AllPasses().size(); ++p) {
             if (alone < AllPasses().size() && p != alone)
               switches[std::string(AllPasses()[p].name)] = Switch::kOff;
           }
-          const PassRun run = RunOn(placed, Context(ranks, switches));
+          const PassRun run = RunOn(placed, switches);
           const auto got = test::Interpreter(run.graph).Run();
           ASSERT_TRUE(got.ok()) << got.status().message();
           EXPECT_TRUE(*got == *expected) << source.model << " on " << ranks << ", pass " << alone;
@@ -64,15 +47,15 @@ TEST(Passes, AllOnAndEachAloneGiveTheBitsOfNone) {
 
 TEST(FoldFinish, OnOneRankEveryTreeIsFinishedWhereItGrows) {
   const Graph placed = test::Placed(test::DecoderBody({}), 1);
-  const PassRun run = RunOn(placed, Context(1));
+  const PassRun run = RunOn(placed);
   EXPECT_EQ(ReportOf(run, "fold_finish").rewrites, 4);
   EXPECT_EQ(Count(run.graph, Op::kFinish), 0);
   EXPECT_EQ(Count(run.graph, Op::kMatmul), Count(placed, Op::kMatmul));
 }
 
 TEST(FoldFinish, KeepsTheBias) {
-  const PassRun run = RunOn(
-      test::Placed(test::DecoderBody({.output_bias = true, .mlp_bias = true}), 1), Context(1));
+  const PassRun run =
+      RunOn(test::Placed(test::DecoderBody({.output_bias = true, .mlp_bias = true}), 1));
   int biased = 0;
   for (const Node& node : run.graph.nodes) {
     if (node.Has("finish")) biased += OperandsOf(node).biases[0] != kNoValue;
@@ -81,7 +64,7 @@ TEST(FoldFinish, KeepsTheBias) {
 }
 
 TEST(FoldFinish, RefusesWhereRootsCross) {
-  const PassRun run = RunOn(test::Placed(test::DecoderBody({}), 2), Context(2));
+  const PassRun run = RunOn(test::Placed(test::DecoderBody({}), 2));
   EXPECT_EQ(ReportOf(run, "fold_finish").rewrites, 0);
   EXPECT_EQ(ReportOf(run, "fold_finish").refusal,
             "2 ranks: the roots must cross between them first");
@@ -100,15 +83,14 @@ TEST(FoldFinish, LeavesRootsThatSomebodyElseReads) {
     g.nodes.push_back(again);
     break;
   }
-  const PassRun run = RunOn(g, Context(1));
+  const PassRun run = RunOn(g);
   EXPECT_EQ(ReportOf(run, "fold_finish").rewrites, 1);
   EXPECT_EQ(Count(run.graph, Op::kFinish), 2);
 }
 
 TEST(FuseAddRmsNorm, JoinsEverySumWithTheNormThatReadsItFirst) {
   for (const int ranks : {1, 2}) {
-    const PassRun run =
-        RunOn(test::Placed(test::DecoderBody({.layers = 3}), ranks), Context(ranks));
+    const PassRun run = RunOn(test::Placed(test::DecoderBody({.layers = 3}), ranks));
     EXPECT_EQ(ReportOf(run, "fuse_add_rms_norm").rewrites, 5);
     EXPECT_EQ(Count(run.graph, Op::kAdd), 1) << "the last sum has no norm in this graph";
     EXPECT_EQ(Count(run.graph, Op::kRmsNorm), 1) << "the first norm has no sum before it";
@@ -129,7 +111,7 @@ Graph SumAndNorm(bool read_before, int64_t groups, bool sum_is_output) {
 
 TEST(FuseAddRmsNorm, FiresOnlyIfNothingReadsTheSumBeforeTheNorm) {
   const auto fused = [](const Graph& g) {
-    return ReportOf(RunOn(test::Placed(g, 1), Context(1)), "fuse_add_rms_norm").rewrites;
+    return ReportOf(RunOn(test::Placed(g, 1)), "fuse_add_rms_norm").rewrites;
   };
   EXPECT_EQ(fused(SumAndNorm(false, 1, false)), 1);
   EXPECT_EQ(fused(SumAndNorm(false, 1, true)), 1) << "the sum is still made";
@@ -164,25 +146,25 @@ TEST(Passes, HaveAPageEach) {
 
 TEST(Frame, ASwitchThatIsOffLeavesNoTrace) {
   const Graph placed = test::Placed(test::DecoderBody({}), 1);
-  std::map<std::string, Switch, std::less<>> off;
+  Switches off;
   for (const Pass& pass : AllPasses()) off[std::string(pass.name)] = Switch::kOff;
-  const PassRun run = RunOn(placed, Context(1, off));
+  const PassRun run = RunOn(placed, off);
   EXPECT_EQ(Print(run.graph), Print(placed));
   for (const PassReport& r : run.reports) EXPECT_EQ(r.refusal, "off by --opt");
 }
 
 TEST(Frame, EagerRunsOnlyWhatIsAskedForByName) {
   const Graph placed = test::Placed(test::DecoderBody({}), 1);
-  EXPECT_EQ(Print(RunOn(placed, Context(1), true).graph), Print(placed));
-  const PassRun run = RunOn(placed, Context(1, {{"fold_finish", Switch::kOn}}), true);
+  EXPECT_EQ(Print(RunOn(placed, {}, 4, true).graph), Print(placed));
+  const PassRun run = RunOn(placed, {{"fold_finish", Switch::kOn}}, 4, true);
   EXPECT_EQ(ReportOf(run, "fold_finish").rewrites, 4);
   EXPECT_TRUE(ReportOf(run, "fold_finish").asked);
   EXPECT_EQ(ReportOf(run, "fuse_add_rms_norm").refusal, "--enforce-eager");
 }
 
 TEST(Frame, SaysWhenThereWasNothingToDo) {
-  const PassRun run = RunOn(test::Placed(SumAndNorm(true, 1, false), 1),
-                            Context(1, {{"fold_finish", Switch::kOn}}));
+  const PassRun run =
+      RunOn(test::Placed(SumAndNorm(true, 1, false), 1), {{"fold_finish", Switch::kOn}});
   EXPECT_EQ(ReportOf(run, "fold_finish").refusal, "nothing to rewrite");
 }
 

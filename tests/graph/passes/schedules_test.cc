@@ -8,38 +8,16 @@
 #include "graph/verify.h"
 #include "support/decoder_graph.h"
 #include "support/graph_interpreter.h"
+#include "support/pass_run.h"
 
 namespace weft::graph {
 namespace {
 
-using Switches = std::map<std::string, Switch, std::less<>>;
-
-int Count(const Graph& g, Op op) {
-  return static_cast<int>(
-      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return n.op == op; }));
-}
-
-Graph PlacedOn(const Graph& source, const Mesh& mesh) {
-  bool int8 = false;
-  for (const Value& v : source.values) int8 = int8 || IsQuantised(v.dtype);
-  auto placed = InsertCollectives(Expand(source, {.int8_activations = int8}), mesh);
-  EXPECT_TRUE(placed.ok()) << placed.status().message();
-  return std::move(placed).value();
-}
-
-PassRun RunOn(const Graph& placed, const Switches& switches) {
-  auto run = RunPasses(placed, {placed.mesh.ranks(), 4, switches}, false);
-  EXPECT_TRUE(run.ok()) << run.status().message();
-  return std::move(run).value();
-}
-
-int RewritesOf(const PassRun& run, std::string_view name) {
-  for (const PassReport& r : run.reports) {
-    if (r.name == name) return r.rewrites;
-  }
-  ADD_FAILURE() << name;
-  return -1;
-}
+using test::Count;
+using test::PlacedOn;
+using test::ReportOf;
+using test::RunOn;
+using test::Switches;
 
 struct Variant {
   std::string name;
@@ -95,7 +73,7 @@ TEST(Schedules, GiveTheBitsOfOneRank) {
             << Print(run.graph);
         for (const auto& [pass, on] : v.switches) {
           if (pass == "defer_gather") continue;  // nothing shrinks in front of bfloat16 weights
-          EXPECT_GT(RewritesOf(run, pass), 0) << v.name;
+          EXPECT_GT(ReportOf(run, pass).rewrites, 0) << v.name;
         }
       }
     }
@@ -111,7 +89,7 @@ TEST(SequenceParallel, TurnsEveryAllReduceIntoAReduceScatterAndAGatherAfterTheNo
   EXPECT_EQ(Count(placed, Op::kAllReduce), 2 * layers);
   const PassRun run =
       RunOn(placed, {{"sequence_parallel", Switch::kOn}, {"fuse_add_rms_norm", Switch::kOff}});
-  EXPECT_EQ(RewritesOf(run, "sequence_parallel"), 2 * layers);
+  EXPECT_EQ(ReportOf(run, "sequence_parallel").rewrites, 2 * layers);
   EXPECT_EQ(Count(run.graph, Op::kAllReduce), 0);
   EXPECT_EQ(Count(run.graph, Op::kReduceScatter), 2 * layers);
   EXPECT_EQ(Count(run.graph, Op::kAllGather), 2 * layers + 1)
@@ -156,7 +134,7 @@ TEST(DeferGather, CarriesInt8RowsWhereWeightsAreQuantised) {
   const PassRun sp = RunOn(placed, {{"sequence_parallel", Switch::kOn}});
   const PassRun fc1 =
       RunOn(placed, {{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}});
-  EXPECT_EQ(RewritesOf(fc1, "defer_gather"), 4)
+  EXPECT_EQ(ReportOf(fc1, "defer_gather").rewrites, 4)
       << "in front of qkv and of gate and up, in two layers";
   EXPECT_EQ(Count(fc1.graph, Op::kAllGather), Count(sp.graph, Op::kAllGather));
   const auto bytes = [](const Graph& g) {
@@ -171,7 +149,7 @@ TEST(DeferGather, CarriesInt8RowsWhereWeightsAreQuantised) {
 TEST(DeferGather, LeavesAGatherThatNothingShrinks) {
   const PassRun run = RunOn(PlacedOn(test::DecoderBody({}), Mesh::Tp(2)),
                             {{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}});
-  EXPECT_EQ(RewritesOf(run, "defer_gather"), 0);
+  EXPECT_EQ(ReportOf(run, "defer_gather").rewrites, 0);
 }
 
 // Multi-head latent attention: q_a and kv_a are whole on every rank and narrower than hidden
@@ -216,7 +194,7 @@ TEST(DeferGather, SinksBehindTheLatentsOfMla) {
   const auto expected = Answers(placed);
   const PassRun run =
       RunOn(placed, {{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}});
-  EXPECT_EQ(RewritesOf(run, "defer_gather"), 3)
+  EXPECT_EQ(ReportOf(run, "defer_gather").rewrites, 3)
       << "behind both latents at once, then behind each one's norm";
   std::vector<std::string> gathered;
   for (const Node& n : run.graph.nodes) {
@@ -226,16 +204,17 @@ TEST(DeferGather, SinksBehindTheLatentsOfMla) {
       << Print(run.graph);
   EXPECT_TRUE(Answers(run.graph) == expected);
   // Latents wider than hidden do not pay.
-  EXPECT_EQ(RewritesOf(RunOn(PlacedOn(MlaBlock(96, 64), Mesh::Tp(2)),
-                             {{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}}),
-                       "defer_gather"),
+  EXPECT_EQ(ReportOf(RunOn(PlacedOn(MlaBlock(96, 64), Mesh::Tp(2)),
+                           {{"sequence_parallel", Switch::kOn}, {"defer_gather", Switch::kOn}}),
+                     "defer_gather")
+                .rewrites,
             0);
 }
 
 TEST(RegroupOProj, ReducesOverOtpAlone) {
   const Graph placed = PlacedOn(test::DecoderBody({.layers = 2}), Mesh{{{"otp", 2}, {"odp", 3}}});
   const PassRun run = RunOn(placed, {{"regroup_o_proj", Switch::kOn}});
-  EXPECT_EQ(RewritesOf(run, "regroup_o_proj"), 2);
+  EXPECT_EQ(ReportOf(run, "regroup_o_proj").rewrites, 2);
   EXPECT_EQ(Count(run.graph, Op::kAllToAll), 2);
   EXPECT_EQ(Count(run.graph, Op::kAllReduce), 2) << "down_proj stays as it was";
   for (const Node& node : run.graph.nodes) {
@@ -255,14 +234,14 @@ TEST(RegroupOProj, ReducesOverOtpAlone) {
 TEST(RegroupOProj, IsNothingWithoutItsMesh) {
   const PassRun run =
       RunOn(test::Placed(test::DecoderBody({}), 4), {{"regroup_o_proj", Switch::kOn}});
-  EXPECT_EQ(RewritesOf(run, "regroup_o_proj"), 0);
+  EXPECT_EQ(ReportOf(run, "regroup_o_proj").rewrites, 0);
 }
 
 TEST(GatherColumns, ReducesNothing) {
   const PassRun run = RunOn(
       test::Placed(test::DecoderBody({.layers = 2, .output_bias = true, .mlp_bias = true}), 3),
       {{"gather_columns", Switch::kOn}});
-  EXPECT_EQ(RewritesOf(run, "gather_columns"), 4);
+  EXPECT_EQ(ReportOf(run, "gather_columns").rewrites, 4);
   EXPECT_EQ(Count(run.graph, Op::kAllReduce) + Count(run.graph, Op::kReduceScatter) +
                 Count(run.graph, Op::kFinish),
             0);
@@ -289,20 +268,21 @@ TEST(ShardArgmax, SendsPairsInPlaceOfLogits) {
   for (const bool hash : {false, true}) {
     const Graph placed = test::Placed(test::DecoderHead({}, false, hash), 3);
     const PassRun run = RunOn(placed, {});
-    EXPECT_EQ(RewritesOf(run, "shard_argmax"), 1);
+    EXPECT_EQ(ReportOf(run, "shard_argmax").rewrites, 1);
     EXPECT_EQ(Count(run.graph, Op::kPairMax), 1);
     EXPECT_EQ(Count(run.graph, Op::kAllGather), hash ? 1 : 0) << "the hash reads all of the logits";
     EXPECT_TRUE(Answers(run.graph) == Answers(placed));
   }
   EXPECT_EQ(
-      RewritesOf(RunOn(test::Placed(test::DecoderHead({}, false, false), 1), {}), "shard_argmax"),
+      ReportOf(RunOn(test::Placed(test::DecoderHead({}, false, false), 1), {}), "shard_argmax")
+          .rewrites,
       0);
 }
 
 TEST(Schedules, DoNothingUnlessTheyAreAskedFor) {
   const PassRun run = RunOn(test::Placed(test::DecoderBody({}), 2), {});
   for (const char* name : {"sequence_parallel", "defer_gather", "regroup_o_proj", "gather_columns"})
-    EXPECT_EQ(RewritesOf(run, name), 0) << name;
+    EXPECT_EQ(ReportOf(run, name).rewrites, 0) << name;
   EXPECT_EQ(Count(run.graph, Op::kAllReduce), 4);
 }
 

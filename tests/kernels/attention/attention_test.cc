@@ -10,7 +10,7 @@
 namespace weft::kernels {
 namespace {
 
-const Kernel<AttentionArgs>& Ref() { return *AttentionKernels().back(); }
+const Kernel<AttentionArgs>& AttentionContract() { return *AttentionKernels().back(); }
 
 std::vector<const Kernel<AttentionArgs>*> Runnable() {
   std::vector<const Kernel<AttentionArgs>*> out;
@@ -23,7 +23,7 @@ std::vector<const Kernel<AttentionArgs>*> Runnable() {
 TEST(Attention, EveryVariantEqualsTheContract) {
   for (const Shape& shape : AttentionShapes()) {
     AttentionCase test(shape, kMixedLengths);
-    const auto expected = test.Run(Ref(), kMixedRows);
+    const auto expected = test.Run(AttentionContract(), kMixedRows);
     for (const auto* kernel : Runnable()) {
       EXPECT_EQ(test.Run(*kernel, kMixedRows), expected)
           << kernel->name << " " << NameOf(shape.dtype) << " D " << shape.head_dim << " heads "
@@ -36,7 +36,7 @@ TEST(Attention, EveryCountOfLinesEqualsTheContract) {
   for (const Shape& shape : LineShapes()) {
     AttentionCase test(shape, {130});
     for (int rows = 1; rows <= 13; ++rows) {
-      const auto expected = test.Run(Ref(), {{0, 100, rows}});
+      const auto expected = test.Run(AttentionContract(), {{0, 100, rows}});
       for (const auto* kernel : Runnable()) {
         EXPECT_EQ(test.Run(*kernel, {{0, 100, rows}}), expected)
             << kernel->name << " " << NameOf(shape.dtype) << " D " << shape.head_dim << " rows "
@@ -50,7 +50,7 @@ TEST(Attention, DeepRowsEqualTheContract) {
   AttentionCase test({.heads = 4, .kv_heads = 1, .head_dim = 64, .gain = 2}, {32768});
   for (const std::vector<Rows>& step : std::vector<std::vector<Rows>>{
            {{0, 4095, 1}}, {{0, 16384, 1}}, {{0, 32767, 1}}, {{0, 32700, 5}}, {{0, 9000, 20}}}) {
-    const auto expected = test.Run(Ref(), step);
+    const auto expected = test.Run(AttentionContract(), step);
     for (const auto* kernel : Runnable()) {
       EXPECT_EQ(test.Run(*kernel, step), expected) << kernel->name << " at " << step[0].position;
     }
@@ -163,7 +163,7 @@ TEST(Attention, WhatIsNotSeenOfATileAddsPlusZero) {
                  test.layout().value_index(p % 16, d), p < 64 ? -1e-30f : -0.0f);
       }
     }
-    const auto expected = test.Run(Ref(), {{0, 65, 1}});
+    const auto expected = test.Run(AttentionContract(), {{0, 65, 1}});
     for (int d = 0; d < 32; ++d) {
       EXPECT_EQ(test.Get(expected.data(), d), 0.0f);
       EXPECT_FALSE(std::signbit(test.Get(expected.data(), d)));
@@ -180,7 +180,7 @@ TEST(Attention, ANaNAmongVisibleKeysComesOutAsOneNaN) {
   test.Put(test.layout().keys(test.table(0)[2], 1), test.layout().key_index(3, 5), NAN);
   for (const auto* kernel : Runnable()) {
     const auto bits = test.Run(*kernel, {{0, 30, 70}});
-    EXPECT_EQ(bits, test.Run(Ref(), {{0, 30, 70}})) << kernel->name;
+    EXPECT_EQ(bits, test.Run(AttentionContract(), {{0, 30, 70}})) << kernel->name;
     for (int t = 0; t < 70; ++t) {
       for (int h = 0; h < 4; ++h) {
         const bool sees = 30 + t >= 35 && h >= 2;
@@ -200,7 +200,7 @@ TEST(Attention, ContractIsWithinItsBoundOfDouble) {
     const double u = dtype == DType::kBF16 ? 0x1p-8 : 0x1p-24;
     const double e = 0x1p-24;
     for (int position : {0, 5, 63, 64, 700, 1023, 1024, 1199}) {
-      const auto bits = test.Run(Ref(), {{0, position, 1}});
+      const auto bits = test.Run(AttentionContract(), {{0, position, 1}});
       for (int h = 0; h < 2; ++h) {
         std::vector<double> s(position + 1);
         double top = -1e300;
@@ -242,10 +242,10 @@ TEST(Attention, RefusesWithTheNumber) {
   a.kv.dtype = a.q.dtype = a.y.dtype = DType::kBF16;
   a.kv.head_dim = 63;
   a.kv.page_tokens = 16;
-  EXPECT_NE(Ref().refuse(a).find("63"), std::string::npos);
+  EXPECT_NE(AttentionContract().refuse(a).find("63"), std::string::npos);
   a.kv.head_dim = 64;
   a.kv.page_tokens = 24;
-  EXPECT_NE(Ref().refuse(a).find("24"), std::string::npos);
+  EXPECT_NE(AttentionContract().refuse(a).find("24"), std::string::npos);
 }
 
 // The contract's order once more, from its description alone, with its two sizes as parameters: as
@@ -308,7 +308,7 @@ TEST(Attention, TheDescribedOrderIsTheContractAndABrokenOneIsSeen) {
   const auto differences = [&](int tail_tile, int span) {
     int out = 0;
     for (int position : {40, 61, 130, 1000, 1070, 2090}) {
-      const auto expected = test.Run(Ref(), {{0, position, 1}});
+      const auto expected = test.Run(AttentionContract(), {{0, position, 1}});
       const auto got = InOrder(test, position, tail_tile, span);
       for (int d = 0; d < 64; ++d) out += test.Get(expected.data(), d) != got[d] ? 1 : 0;
     }

@@ -7,11 +7,11 @@ using testing::ConvShape;
 using testing::ConvWorld;
 using testing::Matrix;
 using testing::Tokens;
-using Make = std::function<ConvWorld()>;
+using MakeConv = std::function<ConvWorld()>;
 
-const Kernel<CausalConvArgs>& Contract() { return *CausalConvKernels().back(); }
+const Kernel<CausalConvArgs>& CausalConvContract() { return *CausalConvKernels().back(); }
 
-Make Of(const Kernel<CausalConvArgs>& kernel, const ConvShape& shape, int fill = 0xa5) {
+MakeConv Of(const Kernel<CausalConvArgs>& kernel, const ConvShape& shape, int fill = 0xa5) {
   return [&kernel, shape, fill] { return ConvWorld(kernel, shape, fill); };
 }
 
@@ -20,7 +20,7 @@ TEST(CausalConv, EveryVariantAndPartitionEqualsTheContract) {
     for (const auto* kernel : testing::Runnable(CausalConvKernels())) {
       for (uint32_t slices : {0u, 5u}) {
         SCOPED_TRACE(std::string(kernel->name) + " " + std::to_string(shape.channels));
-        testing::ExpectEqualSteps(Of(Contract(), shape), Of(*kernel, shape), slices);
+        testing::ExpectEqualSteps(Of(CausalConvContract(), shape), Of(*kernel, shape), slices);
       }
     }
   }
@@ -28,9 +28,9 @@ TEST(CausalConv, EveryVariantAndPartitionEqualsTheContract) {
 
 TEST(CausalConv, InPlaceIsTheSame) {
   ConvShape shape;
-  ConvWorld apart(Contract(), shape);
+  ConvWorld apart(CausalConvContract(), shape);
   shape.in_place = true;
-  ConvWorld in_place(Contract(), shape);
+  ConvWorld in_place(CausalConvContract(), shape);
   const auto a = testing::MixedSteps(apart, 0);
   const auto b = testing::MixedSteps(in_place, 0);
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].buffer(), b[i].buffer());
@@ -39,10 +39,10 @@ TEST(CausalConv, InPlaceIsTheSame) {
 
 TEST(CausalConv, NeitherCutsNorCompanionsNorGarbageNorRejectionLeaveATrace) {
   for (const ConvShape& shape : testing::ConvShapes()) {
-    const Make make = Of(Contract(), shape);
+    const MakeConv make = Of(CausalConvContract(), shape);
     testing::ExpectCutsLeaveNoTrace(make, 12);
     testing::ExpectCompanionsLeaveNoTrace(make);
-    testing::ExpectGarbageLeavesNoTrace(make, Of(Contract(), shape, 0xff));
+    testing::ExpectGarbageLeavesNoTrace(make, Of(CausalConvContract(), shape, 0xff));
     testing::ExpectRejectionLeavesNoTrace(make, 2);
   }
 }
@@ -50,7 +50,7 @@ TEST(CausalConv, NeitherCutsNorCompanionsNorGarbageNorRejectionLeaveATrace) {
 // Negative control: an accepted count off by one is seen.
 TEST(CausalConv, AnotherAcceptedCountIsSeenInTheBits) {
   const auto after = [](int replay) {
-    ConvWorld world(Contract(), {});
+    ConvWorld world(CausalConvContract(), {});
     world.Step({{.tokens = Tokens(0, 5)}});
     world.Step({{.position = 5, .tokens = Tokens(5, 3), .logged = 2}});
     return testing::RowBytes(
@@ -61,8 +61,8 @@ TEST(CausalConv, AnotherAcceptedCountIsSeenInTheBits) {
 
 TEST(CausalConv, ColumnsOfAWiderMatrixAreTheSame) {
   const ConvShape shape{.channels = 150};
-  ConvWorld whole(Contract(), shape);
-  ConvWorld parts(Contract(), shape);
+  ConvWorld whole(CausalConvContract(), shape);
+  ConvWorld parts(CausalConvContract(), shape);
   const Matrix expected = whole.Step({{.slot = 1, .tokens = Tokens(0, 6)}});
   const Matrix x(shape.dtype, 6, shape.channels);
   testing::FillByToken(x, Tokens(0, 6), shape.channels, 1);
@@ -92,7 +92,7 @@ TEST(CausalConv, ContractIsWithinItsBoundOfDouble) {
   for (DType dtype : {DType::kBF16, DType::kF32}) {
     const double u = dtype == DType::kBF16 ? 0x1p-8 : 0x1p-24;
     const ConvShape shape{.dtype = dtype};
-    ConvWorld world(Contract(), shape);
+    ConvWorld world(CausalConvContract(), shape);
     const Matrix x(dtype, 9, shape.channels);
     testing::FillByToken(x, Tokens(0, 9), shape.channels, 1);
     const Matrix y = world.Step({{.tokens = Tokens(0, 9)}});
@@ -115,7 +115,7 @@ TEST(CausalConv, ContractIsWithinItsBoundOfDouble) {
 
 TEST(CausalConv, RefusesWithTheNumber) {
   const ConvShape shape;
-  const ConvWorld world(Contract(), shape);
+  const ConvWorld world(CausalConvContract(), shape);
   for (const auto* kernel : CausalConvKernels()) {
     CausalConvArgs a = world.ArgsOver(0, shape.channels);
     EXPECT_EQ(kernel->refuse(a), "");

@@ -7,11 +7,11 @@ using testing::DeltaShape;
 using testing::DeltaWorld;
 using testing::Matrix;
 using testing::Tokens;
-using Make = std::function<DeltaWorld()>;
+using MakeDelta = std::function<DeltaWorld()>;
 
-const Kernel<GatedDeltaArgs>& Contract() { return *GatedDeltaKernels().back(); }
+const Kernel<GatedDeltaArgs>& GatedDeltaContract() { return *GatedDeltaKernels().back(); }
 
-Make Of(const Kernel<GatedDeltaArgs>& kernel, const DeltaShape& shape, int fill = 0xa5) {
+MakeDelta Of(const Kernel<GatedDeltaArgs>& kernel, const DeltaShape& shape, int fill = 0xa5) {
   return [&kernel, shape, fill] { return DeltaWorld(kernel, shape, fill); };
 }
 
@@ -20,7 +20,7 @@ TEST(GatedDelta, EveryVariantAndPartitionEqualsTheContract) {
     for (const auto* kernel : testing::Runnable(GatedDeltaKernels())) {
       for (uint32_t slices : {0u, 5u}) {
         SCOPED_TRACE(std::string(kernel->name) + " " + ::testing::PrintToString(shape));
-        testing::ExpectEqualSteps(Of(Contract(), shape), Of(*kernel, shape), slices);
+        testing::ExpectEqualSteps(Of(GatedDeltaContract(), shape), Of(*kernel, shape), slices);
       }
     }
   }
@@ -30,10 +30,10 @@ TEST(GatedDelta, NeitherCutsNorCompanionsNorGarbageNorRejectionLeaveATrace) {
   for (const DeltaShape& shape : testing::DeltaShapes()) {
     if (shape.key_dim > 64) continue;
     SCOPED_TRACE(::testing::PrintToString(shape));
-    const Make make = Of(Contract(), shape);
+    const MakeDelta make = Of(GatedDeltaContract(), shape);
     testing::ExpectCutsLeaveNoTrace(make, 8);
     testing::ExpectCompanionsLeaveNoTrace(make);
-    testing::ExpectGarbageLeavesNoTrace(make, Of(Contract(), shape, 0xff));
+    testing::ExpectGarbageLeavesNoTrace(make, Of(GatedDeltaContract(), shape, 0xff));
     testing::ExpectRejectionLeavesNoTrace(make, 2);
   }
 }
@@ -43,7 +43,7 @@ TEST(GatedDelta, BlocksOfRowsLeaveNoTrace) {
   const DeltaShape shape{.dtype = DType::kF32, .key_dim = 32, .value_dim = 32, .log_max = 64};
   for (const auto* kernel : testing::Runnable(GatedDeltaKernels())) {
     for (const int rows : {63, 64, 65, 128, 130}) {
-      DeltaWorld plain(Contract(), shape);
+      DeltaWorld plain(GatedDeltaContract(), shape);
       const Matrix expected = plain.Step({{.tokens = Tokens(0, rows)}});
       for (const int logged : {1, 2, 63, 64}) {
         if (logged > rows) continue;
@@ -60,7 +60,7 @@ TEST(GatedDelta, BlocksOfRowsLeaveNoTrace) {
 // Negative control: an accepted count off by one, and a stale state, are seen.
 TEST(GatedDelta, AnotherAcceptedCountIsSeenInTheBits) {
   const auto after = [](int replay) {
-    DeltaWorld world(Contract(), {});
+    DeltaWorld world(GatedDeltaContract(), {});
     world.Step({{.tokens = Tokens(0, 5)}});
     world.Step({{.position = 5, .tokens = Tokens(5, 3), .logged = 2}});
     return testing::RowBytes(
@@ -72,7 +72,7 @@ TEST(GatedDelta, AnotherAcceptedCountIsSeenInTheBits) {
 
 TEST(GatedDelta, ColumnsBeyondTheHeadStayZero) {
   const DeltaShape shape{.value_dim = 17};
-  DeltaWorld world(Contract(), shape, 0xff);
+  DeltaWorld world(GatedDeltaContract(), shape, 0xff);
   world.Step({{.slot = 2, .tokens = Tokens(0, 9)}});
   const DeltaStateLayout& layout = world.layout();
   const float* slot = world.pool().as<float>() + 2 * (layout.slot_floats() + 32);
@@ -160,7 +160,7 @@ TEST(GatedDelta, ContractIsWithinItsBoundOfDouble) {
     const DeltaShape shape{
         .dtype = dtype, .key_heads = 2, .ratio = 2, .key_dim = 64, .value_dim = 32};
     constexpr int kTokens = 200;
-    DeltaWorld world(Contract(), shape);
+    DeltaWorld world(GatedDeltaContract(), shape);
     const Matrix y = world.Step({{.tokens = Tokens(0, kTokens)}});
     const DeltaWorld::Inputs in = world.InputsOf(Tokens(0, kTokens));
     const double u = dtype == DType::kBF16 ? 0x1p-8 : 0x1p-24;
@@ -194,7 +194,7 @@ TEST(GatedDelta, ContractIsWithinItsBoundOfDouble) {
 
 TEST(GatedDelta, RefusesWithTheNumber) {
   const DeltaShape shape{.dtype = DType::kF32};
-  const DeltaWorld world(Contract(), shape);
+  const DeltaWorld world(GatedDeltaContract(), shape);
   const DeltaWorld::Inputs in = world.InputsOf({});
   const Matrix y(shape.dtype, 0, shape.value_heads() * shape.value_dim);
   for (const auto* kernel : GatedDeltaKernels()) {

@@ -17,12 +17,12 @@ using testing::MatmulShape;
 using testing::RandomSlices;
 using testing::TestLeaves;
 
-const Kernel<MatmulArgs>& Ref() { return *MatmulKernels().back(); }
+const Kernel<MatmulArgs>& MatmulContract() { return *MatmulKernels().back(); }
 
 std::vector<const Kernel<MatmulArgs>*> VariantsFor(const MatmulArgs& args) {
   std::vector<const Kernel<MatmulArgs>*> out;
   for (const Kernel<MatmulArgs>* kernel : MatmulKernels()) {
-    if (kernel != &Ref() && kernel->isa <= DetectIsa() && kernel->refuse(args).empty()) {
+    if (kernel != &MatmulContract() && kernel->isa <= DetectIsa() && kernel->refuse(args).empty()) {
       out.push_back(kernel);
     }
   }
@@ -32,7 +32,7 @@ std::vector<const Kernel<MatmulArgs>*> VariantsFor(const MatmulArgs& args) {
 void SweepShapes(DType weight, bool int8) {
   testing::ForEachShape(weight, int8, [](const MatmulShape& shape) {
     MatmulCase c(shape);
-    const Buffer expected = c.Run(Ref());
+    const Buffer expected = c.Run(MatmulContract());
     const auto variants = VariantsFor(c.args());
     ASSERT_TRUE(!variants.empty() || DetectIsa() < Isa::kAvx2);
     for (const Kernel<MatmulArgs>* kernel : variants) {
@@ -50,7 +50,7 @@ void PanelsAreThoseOfTheirOutputs(DType weight, bool int8) {
     if (shape.m > 16 || !shape.finish || shape.y != DType::kF32) return;
     MatmulCase c(shape);
     auto variants = VariantsFor(c.args());
-    variants.push_back(&Ref());
+    variants.push_back(&MatmulContract());
     for (const Kernel<MatmulArgs>* kernel : variants) {
       Buffer untouched(c.OutputBytes());
       const int64_t units = kernel->units(c.args());
@@ -101,7 +101,7 @@ TEST(Matmul, LongLeavesAndManyRowsEqualTheContract) {
         shape.leaves = LeafTable::Make(k, 256, 2);
         shape.range = {0, 2};
         MatmulCase c(shape);
-        const Buffer expected = c.Run(Ref());
+        const Buffer expected = c.Run(MatmulContract());
         for (const Kernel<MatmulArgs>* kernel : VariantsFor(c.args())) {
           ASSERT_EQ(c.Run(*kernel), expected) << kernel->name << ": " << c.Describe();
         }
@@ -145,7 +145,7 @@ TEST(Matmul, PartialsOfTwoRanksAddUpToTheWhole) {
   shape.leaves = TestLeaves(shape.weight, 5);
   shape.range = {0, 5};
   MatmulCase whole(shape);
-  const Buffer expected = whole.Run(Ref());
+  const Buffer expected = whole.Run(MatmulContract());
   // Tree(0, 5) = ((0 1)(2 3)) 4, so the cut at 4 leaves one root on each side.
   Buffer sides[2] = {Buffer(0), Buffer(0)};
   for (int side = 0; side < 2; ++side) {
@@ -157,7 +157,7 @@ TEST(Matmul, PartialsOfTwoRanksAddUpToTheWhole) {
     // The same rows of x, from the side's first input.
     c.args().x = whole.args().x;
     c.args().x.data = whole.args().x.row<Bf16>(0) + shape.leaves.start(part.range.begin);
-    sides[side] = c.Run(Ref());
+    sides[side] = c.Run(MatmulContract());
   }
   for (int64_t row = 0; row < shape.m; ++row) {
     for (int64_t n = 0; n < 40; ++n) {
@@ -179,7 +179,7 @@ TEST(Matmul, LeavesAddedInPlainOrderAreSeen) {
     if (kernel->isa > DetectIsa() || !kernel->refuse(c.args()).empty()) continue;
     MatmulCase broken(shape);
     broken.args().merges = plain.data();
-    EXPECT_FALSE(broken.Run(*kernel) == c.Run(Ref())) << kernel->name;
+    EXPECT_FALSE(broken.Run(*kernel) == c.Run(MatmulContract())) << kernel->name;
   }
 }
 
@@ -190,7 +190,7 @@ TEST(Matmul, LeafBoundariesThatAreIgnoredAreSeen) {
   MatmulShape whole = shape;
   whole.leaves = LeafTable::Whole(512);
   whole.range = {0, 1};
-  EXPECT_FALSE(MatmulCase(shape).Run(Ref()) == MatmulCase(whole).Run(Ref()));
+  EXPECT_FALSE(MatmulCase(shape).Run(MatmulContract()) == MatmulCase(whole).Run(MatmulContract()));
 }
 
 TEST(Matmul, TheBestVariantOfThisCpuIsTakenAndCanBeForced) {
@@ -221,13 +221,13 @@ TEST(Matmul, RefusalsNameTheNumber) {
   MatmulCase c(MatmulShape{});
   MatmulArgs args = c.args();
   args.int8_activations = true;
-  EXPECT_EQ(Ref().refuse(args), "int8 activations with bfloat16 weights");
+  EXPECT_EQ(MatmulContract().refuse(args), "int8 activations with bfloat16 weights");
   args = c.args();
   args.roots = 3;
-  EXPECT_EQ(Ref().refuse(args), "cannot finish 3 roots, only 1");
+  EXPECT_EQ(MatmulContract().refuse(args), "cannot finish 3 roots, only 1");
   args = c.args();
   args.w.k_leaves = 17;
-  EXPECT_EQ(Ref().refuse(args), "17 K-leaves, at most 16");
+  EXPECT_EQ(MatmulContract().refuse(args), "17 K-leaves, at most 16");
 }
 
 }  // namespace

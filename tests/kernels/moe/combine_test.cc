@@ -11,11 +11,11 @@ using testing::Buffer;
 using testing::CombineCase;
 using testing::CombineShape;
 
-const Kernel<CombineArgs>& Ref() { return *CombineKernels().back(); }
+const Kernel<CombineArgs>& CombineContract() { return *CombineKernels().back(); }
 
 TEST(Combine, EveryVariantEqualsTheContract) {
   testing::ForEachCombine([](CombineCase& c) {
-    const Buffer expected = c.Run(Ref());
+    const Buffer expected = c.Run(CombineContract());
     for (const auto* kernel : testing::Runnable(CombineKernels())) {
       ASSERT_EQ(c.Run(*kernel), expected) << kernel->name << ": " << c.Describe();
       const auto slices = testing::RandomSlices(kernel->units(c.args()), c.random());
@@ -50,7 +50,7 @@ TEST(Combine, ALeafWithoutARouteIsAdded) {
 TEST(Combine, RootsOfTwoRanksFinishToTheWhole) {
   CombineShape shape{.dtype = DType::kBF16, .tokens = 3, .cols = 40, .experts = 48, .top_k = 8};
   CombineCase whole(shape);
-  const Buffer expected = whole.Run(Ref());
+  const Buffer expected = whole.Run(CombineContract());
   for (const int cut : {0, 3, 8, 13}) {
     std::vector<LeafRange> ranges;
     std::vector<const float*> roots;
@@ -67,7 +67,7 @@ TEST(Combine, RootsOfTwoRanksFinishToTheWhole) {
       }
       c.weights() = whole.weights();
       c.args().weights = c.weights().data();
-      sides.push_back(c.Run(Ref()));
+      sides.push_back(c.Run(CombineContract()));
       for (const LeafRange root : MaximalSubtrees(16, range)) ranges.push_back(root);
     }
     const std::vector<uint8_t> merges = RootMerges(16, ranges);
@@ -93,7 +93,7 @@ TEST(Combine, RootsOfTwoRanksFinishToTheWhole) {
 // k products in fma chains and a tree: a term passes at most k + 4 roundings.
 TEST(Combine, ContractIsWithinItsBoundOfDouble) {
   CombineCase c({.dtype = DType::kBF16, .tokens = 3, .cols = 300, .experts = 60, .top_k = 6});
-  const Buffer got = c.Run(Ref());
+  const Buffer got = c.Run(CombineContract());
   for (int64_t t = 0; t < 3; ++t) {
     for (int64_t h = 0; h < 300; ++h) {
       double sum = 0, size = 0;
@@ -118,23 +118,23 @@ TEST(Combine, LeavesAreSeenInTheBits) {
   chain.args().leaf_begin = whole;
   chain.args().leaves = 1;
   chain.args().merges = none;
-  EXPECT_FALSE(tree.Run(Ref()) == chain.Run(Ref()));
+  EXPECT_FALSE(tree.Run(CombineContract()) == chain.Run(CombineContract()));
 }
 
 TEST(Combine, RefusalsNameTheNumberAndNoLeavesAreNoUnits) {
   CombineCase c({});
   CombineArgs a = c.args();
   a.top_k = 65;
-  EXPECT_EQ(Ref().refuse(a), "top 65, not 1 to 64");
+  EXPECT_EQ(CombineContract().refuse(a), "top 65, not 1 to 64");
   a = c.args();
   a.leaves = 17;
-  EXPECT_EQ(Ref().refuse(a), "17 leaves of experts, at most 16");
+  EXPECT_EQ(CombineContract().refuse(a), "17 leaves of experts, at most 16");
   a = c.args();
   a.rows.dtype = DType::kI8;
-  EXPECT_EQ(Ref().refuse(a), "no rows in int8");
+  EXPECT_EQ(CombineContract().refuse(a), "no rows in int8");
   a = c.args();
   a.leaves = 0;
-  EXPECT_EQ(Ref().units(a), 0);
+  EXPECT_EQ(CombineContract().units(a), 0);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace {
 using testing::Buffer;
 using testing::Matrix;
 
-const Kernel<RouteArgs>& Ref() { return *RouteKernels().back(); }
+const Kernel<RouteArgs>& RouteContract() { return *RouteKernels().back(); }
 
 struct RouteResult {
   Buffer ids, weights;
@@ -116,7 +116,7 @@ std::string Describe(const RouteArgs& a) {
 
 TEST(Route, EveryVariantEqualsTheContract) {
   ForEachRoute([](const RouteArgs& a) {
-    const RouteResult expected = Route(Ref(), a);
+    const RouteResult expected = Route(RouteContract(), a);
     for (const auto* kernel : testing::Runnable(RouteKernels())) {
       for (const uint32_t slices : {0u, 3u}) {
         const RouteResult got = Route(*kernel, a, slices);
@@ -129,7 +129,7 @@ TEST(Route, EveryVariantEqualsTheContract) {
 
 TEST(Route, IdsAreValidAndAscendWhateverTheLogits) {
   ForEachRoute([](const RouteArgs& a) {
-    const RouteResult got = Route(Ref(), a);
+    const RouteResult got = Route(RouteContract(), a);
     for (int64_t t = 0; t < a.logits.rows; ++t) {
       const int32_t* ids = got.ids.as<int32_t>() + t * a.top_k;
       ASSERT_GE(ids[0], 0) << Describe(a);
@@ -143,7 +143,7 @@ TEST(Route, ChoosesTheLargestAndOfEqualOnesTheLowestId) {
   ForEachRoute([](const RouteArgs& a) {
     if (a.groups > 1 || a.correction != nullptr) return;
     ScopedFlushDenormals flush;
-    const RouteResult got = Route(Ref(), a);
+    const RouteResult got = Route(RouteContract(), a);
     for (int64_t t = 0; t < a.logits.rows; ++t) {
       const auto* logits = a.logits.row<const float>(t);
       std::vector<int32_t> order(static_cast<size_t>(a.logits.cols));
@@ -174,7 +174,7 @@ TEST(Route, WeightsAreWithinTheirBoundOfDouble) {
                         .scoring = scoring,
                         .renormalise = renormalise,
                         .scale = 2.5f};
-      const RouteResult got = Route(Ref(), a);
+      const RouteResult got = Route(RouteContract(), a);
       for (int64_t t = 0; t < 5; ++t) {
         const auto* row = a.logits.row<const float>(t);
         const double max = *std::max_element(row, row + 256);
@@ -252,7 +252,7 @@ TEST(Route, ANaNIsSeenInEveryWeightOfItsRowAndInNoOther) {
     logits.Fill(3);
     logits.Set(0, 37, std::nanf(""));
     const RouteArgs a{.logits = logits.view(), .top_k = 4, .scoring = scoring};
-    const RouteResult got = Route(Ref(), a);
+    const RouteResult got = Route(RouteContract(), a);
     for (int i = 0; i < 4; ++i) {
       EXPECT_TRUE(std::isnan(got.weights.as<float>()[i]));
       EXPECT_NE(got.ids.as<int32_t>()[i], 37);
@@ -267,9 +267,9 @@ TEST(Route, RefusalsNameTheNumber) {
   const auto refused = [&](auto change) {
     RouteArgs b = a;
     change(b);
-    return Ref().refuse(b);
+    return RouteContract().refuse(b);
   };
-  EXPECT_EQ(Ref().refuse(a), "");
+  EXPECT_EQ(RouteContract().refuse(a), "");
   EXPECT_EQ(refused([](RouteArgs& b) { b.top_k = 65; }), "top 65, not 1 to 64");
   EXPECT_EQ(refused([](RouteArgs& b) { b.top_k = 33; }), "top 33 of 32 experts");
   EXPECT_EQ(refused([](RouteArgs& b) { b.groups = 5; }), "32 experts in 5 groups");

@@ -8,12 +8,12 @@ using testing::QuantiseCase;
 using testing::RandomFloat;
 using testing::RandomSlices;
 
-const Kernel<QuantiseRowsArgs>& Ref() { return *QuantiseRowsKernels().back(); }
+const Kernel<QuantiseRowsArgs>& QuantiseContract() { return *QuantiseRowsKernels().back(); }
 
 TEST(QuantiseRows, EveryVariantEqualsTheContract) {
   std::mt19937 random(11);
   testing::ForEachQuantiseCase(random, [&](QuantiseCase& c) {
-    const Buffer expected = c.Run(Ref(), {{0, c.rows}});
+    const Buffer expected = c.Run(QuantiseContract(), {{0, c.rows}});
     for (const auto* kernel : QuantiseRowsKernels()) {
       if (kernel->isa > DetectIsa()) continue;
       ASSERT_EQ(c.Run(*kernel, RandomSlices(c.rows, random)), expected)
@@ -28,7 +28,7 @@ TEST(QuantiseRows, IsWithinHalfAStepOfX) {
   for (int64_t row = 0; row < 4; ++row) {
     for (int64_t i = 0; i < 256; ++i) c.Set(row, i, RandomFloat(random));
   }
-  const Buffer out = c.Run(Ref(), {{0, 4}});
+  const Buffer out = c.Run(QuantiseContract(), {{0, 4}});
   for (int64_t row = 0; row < 4; ++row) {
     for (int64_t i = 0; i < 256; ++i) {
       const double d = c.args.out.d[row * 8 + i / 32];
@@ -43,7 +43,7 @@ TEST(QuantiseRows, ABlockOfZerosHasNoScaleAndABlockWithNanIsNan) {
   QuantiseCase c(DType::kF32, 1, 96);
   for (int64_t i = 0; i < 96; ++i) c.Set(0, i, i < 32 ? 0.0f : 1.0f);
   c.Set(0, 70, std::numeric_limits<float>::quiet_NaN());
-  const Buffer out = c.Run(Ref(), {{0, 1}});
+  const Buffer out = c.Run(QuantiseContract(), {{0, 1}});
   EXPECT_EQ(c.args.out.d[0], 0.0f);
   EXPECT_EQ(c.args.out.sum[0], 0);
   EXPECT_EQ(c.args.out.d[1], 1.0f / 127.0f);

@@ -1,10 +1,11 @@
+#include "kernels/reduce/finish.h"
+
 #include <gtest/gtest.h>
 
 #include "base/bf16.h"
 #include "kernels/float_env.h"
 #include "kernels/matmul/test_matrix.h"
 #include "kernels/memory.h"
-#include "kernels/reduce/finish.h"
 #include "tensor/leaf_table.h"
 
 namespace weft::kernels {
@@ -14,7 +15,7 @@ using testing::Buffer;
 using testing::RandomFloat;
 using testing::RandomSlices;
 
-const Kernel<FinishArgs>& Ref() { return *FinishKernels().back(); }
+const Kernel<FinishArgs>& FinishContract() { return *FinishKernels().back(); }
 
 // The roots of `ranks` ranks over `leaves` leaves, random values, and the plan to finish them.
 struct Case {
@@ -66,7 +67,7 @@ TEST(Finish, EveryVariantEqualsTheContract) {
             Case c(leaves, ranks, rows, cols, random);
             c.args.y.dtype = y;
             if (random() % 2 == 0) c.args.bias = c.bias.data();
-            const Buffer expected = c.Run(Ref(), {{0, rows}});
+            const Buffer expected = c.Run(FinishContract(), {{0, rows}});
             for (const auto* kernel : FinishKernels()) {
               if (kernel->isa > DetectIsa()) continue;
               ASSERT_EQ(c.Run(*kernel, RandomSlices(rows, random)), expected)

@@ -14,7 +14,7 @@ namespace {
 
 using testing::Matrix;
 
-const Kernel<SampleArgs>& Ref() { return *SampleKernels().back(); }
+const Kernel<SampleArgs>& SampleContract() { return *SampleKernels().back(); }
 
 struct Outcome {
   std::vector<SampleOut> out;
@@ -106,7 +106,7 @@ TEST(Sample, EveryVariantEqualsTheContract) {
         row.allowed = random() % 4 == 0 ? allowed.data() : nullptr;
         row.logprobs = static_cast<int32_t>(pick({-1, 0, 3, 12}));
       }
-      const Outcome expected = Sample(Ref(), logits, rows);
+      const Outcome expected = Sample(SampleContract(), logits, rows);
       for (const auto* kernel : testing::Runnable(SampleKernels())) {
         for (uint32_t slices : {0u, 1u}) {
           const Outcome got = Sample(*kernel, logits, rows, slices);

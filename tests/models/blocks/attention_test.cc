@@ -16,7 +16,7 @@ using support::NamesOf;
 using support::NodesOf;
 using Names = std::vector<std::string>;
 
-const std::string kPrefix = "model.layers.0.self_attn.";
+const std::string kAttentionPrefix = "model.layers.0.self_attn.";
 
 graph::Graph Body(const DecoderSpec& spec) { return support::BodyOf(*support::OpenSparse(spec)); }
 
@@ -25,8 +25,9 @@ TEST(Attention, ProjectsRotatesAttendsAndSumsOverHeads) {
   const graph::Graph g = Body(spec);
   const auto qkv = NodesOf(g, Op::kColumnLinear, "L00.attn");
   ASSERT_EQ(qkv.size(), 1u) << "one node, so that one kernel reads x once";
-  EXPECT_EQ(NamesOf(g, qkv[0]->in), (Names{"L00.attn_norm", kPrefix + "q_proj.weight",
-                                           kPrefix + "k_proj.weight", kPrefix + "v_proj.weight"}));
+  EXPECT_EQ(NamesOf(g, qkv[0]->in),
+            (Names{"L00.attn_norm", kAttentionPrefix + "q_proj.weight",
+                   kAttentionPrefix + "k_proj.weight", kAttentionPrefix + "v_proj.weight"}));
   EXPECT_EQ(g.value(qkv[0]->out[0]).dims[1].n, 6 * 32);
   EXPECT_EQ(g.value(qkv[0]->out[1]).dims[1].n, 2 * 32);
   const auto ropes = NodesOf(g, Op::kRope, "L00.attn");
@@ -43,7 +44,8 @@ TEST(Attention, ProjectsRotatesAttendsAndSumsOverHeads) {
   EXPECT_EQ(attention[0]->Real("scale"), 1 / std::sqrt(32.0));
   const auto o = NodesOf(g, Op::kRowLinear, "L00.attn");
   ASSERT_EQ(o.size(), 1u);
-  EXPECT_EQ(NamesOf(g, o[0]->in), (Names{"L00.attn.attention", kPrefix + "o_proj.weight"}));
+  EXPECT_EQ(NamesOf(g, o[0]->in),
+            (Names{"L00.attn.attention", kAttentionPrefix + "o_proj.weight"}));
 }
 
 TEST(Attention, BiasesAreWhereTheConfigurationHasThem) {
@@ -68,7 +70,7 @@ TEST(Attention, BiasesAreWhereTheConfigurationHasThem) {
     Names biases;
     for (const graph::ValueId id : OperandsOf(qkv).biases) {
       if (id == graph::kNoValue) continue;
-      biases.push_back(g.value(id).name.substr(kPrefix.size()));
+      biases.push_back(g.value(id).name.substr(kAttentionPrefix.size()));
       EXPECT_EQ(g.value(id).dims[0].table, g.value(qkv.out[biases.size() - 1]).dims[1].table)
           << "a bias is cut where its outputs are";
     }
@@ -76,7 +78,7 @@ TEST(Attention, BiasesAreWhereTheConfigurationHasThem) {
     const Node& o = *NodesOf(g, Op::kRowLinear, "L00.attn").at(0);
     ASSERT_EQ(OperandsOf(o).biases[0] != graph::kNoValue, c.o) << c.architecture;
     if (c.o) {
-      EXPECT_EQ(g.value(OperandsOf(o).biases[0]).name, kPrefix + "o_proj.bias");
+      EXPECT_EQ(g.value(OperandsOf(o).biases[0]).name, kAttentionPrefix + "o_proj.bias");
     }
   }
 }
@@ -87,8 +89,8 @@ TEST(Attention, ANormPerHeadStandsBeforeRope) {
   const graph::Graph g = Body(spec);
   const auto norms = NodesOf(g, Op::kRmsNorm, "L00.attn");
   ASSERT_EQ(norms.size(), 2u);
-  EXPECT_EQ(NamesOf(g, norms[0]->in), (Names{"L00.attn.q", kPrefix + "q_norm.weight"}));
-  EXPECT_EQ(NamesOf(g, norms[1]->in), (Names{"L00.attn.k", kPrefix + "k_norm.weight"}));
+  EXPECT_EQ(NamesOf(g, norms[0]->in), (Names{"L00.attn.q", kAttentionPrefix + "q_norm.weight"}));
+  EXPECT_EQ(NamesOf(g, norms[1]->in), (Names{"L00.attn.k", kAttentionPrefix + "k_norm.weight"}));
   EXPECT_EQ(norms[0]->Int("groups"), 6);
   EXPECT_EQ(norms[1]->Int("groups"), 3);
   for (const Node* norm : norms) {

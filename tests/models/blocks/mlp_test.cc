@@ -14,14 +14,14 @@ using support::NamesOf;
 using support::NodesOf;
 using Names = std::vector<std::string>;
 
-const std::string kPrefix = "model.layers.0.mlp.";
+const std::string kMlpPrefix = "model.layers.0.mlp.";
 
 TEST(Mlp, GatesAndSums) {
   const graph::Graph g = support::BodyOf(*support::OpenSparse({.layers = 1, .width = 100}));
   const auto gate_up = NodesOf(g, Op::kColumnLinear, "L00.mlp");
   ASSERT_EQ(gate_up.size(), 1u) << "one node, so that one kernel reads x once";
-  EXPECT_EQ(NamesOf(g, gate_up[0]->in),
-            (Names{"L00.mlp_norm", kPrefix + "gate_proj.weight", kPrefix + "up_proj.weight"}));
+  EXPECT_EQ(NamesOf(g, gate_up[0]->in), (Names{"L00.mlp_norm", kMlpPrefix + "gate_proj.weight",
+                                               kMlpPrefix + "up_proj.weight"}));
   const auto act = NodesOf(g, Op::kSwiGlu, "L00.mlp");
   ASSERT_EQ(act.size(), 1u);
   EXPECT_EQ(NamesOf(g, act[0]->in), (Names{"L00.mlp.gate", "L00.mlp.up"}))
@@ -29,7 +29,7 @@ TEST(Mlp, GatesAndSums) {
   const auto down = NodesOf(g, Op::kRowLinear, "L00.mlp");
   ASSERT_EQ(down.size(), 1u);
   EXPECT_EQ(NamesOf(g, down[0]->in),
-            (Names{g.value(act[0]->out[0]).name, kPrefix + "down_proj.weight"}));
+            (Names{g.value(act[0]->out[0]).name, kMlpPrefix + "down_proj.weight"}));
   // One table cuts what gate and up make and what down sums over.
   const int table = g.value(gate_up[0]->out[0]).dims[1].table;
   EXPECT_EQ(g.tables[table].name, "L00.ffn");
@@ -47,8 +47,8 @@ TEST(Mlp, HasThreeBiasesOrNone) {
         if (id != graph::kNoValue) biases.push_back(g.value(id).name);
       }
     }
-    const Names all{kPrefix + "gate_proj.bias", kPrefix + "up_proj.bias",
-                    kPrefix + "down_proj.bias"};
+    const Names all{kMlpPrefix + "gate_proj.bias", kMlpPrefix + "up_proj.bias",
+                    kMlpPrefix + "down_proj.bias"};
     EXPECT_EQ(biases, bias ? all : Names{});
   }
 }
