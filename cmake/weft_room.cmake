@@ -1,6 +1,7 @@
-# weft_room(<name> [COLD] [DEPS room...])
+# weft_room(<name> [COLD] [APART <regex>] [DEPS room...])
 # The library weft_<name> of src/<name>/**.cc and the test program weft_<name>_test of
-# tests/<name>/**_test.cc. A room without sources is header-only. COLD: no loop of it is ever hot, so it is built at -O1.
+# tests/<name>/**_test.cc. A room without sources is header-only. COLD: weft_cold.
+# APART: files of one shape, which give what is theirs alone the same names; weft_unity leaves them.
 #
 # Files named *_avx512.cc or *_amx.cc get that instruction set; nothing else does. Such a file exports its
 # table entry alone (tools/tidy.py counts the weak symbols), so the flags cannot leak.
@@ -10,7 +11,7 @@ set(WEFT_AVX512_FLAGS
   CACHE INTERNAL "")
 
 function(weft_room name)
-  cmake_parse_arguments(ROOM "COLD" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "COLD" "APART" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/(main|mpi_[a-z_]*)\\.cc$")  # cmake/weft_libraries.cmake, weft_mpi.cmake
   if(sources)
@@ -29,13 +30,35 @@ function(weft_room name)
   endif()
   target_link_libraries(weft_${name} ${scope} weft_options fmt::fmt Threads::Threads)
   if(ROOM_COLD)
-    target_compile_options(weft_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    weft_cold(weft_${name})
+  endif()
+  if(sources)
+    weft_unity(weft_${name} "${ROOM_APART}" ${sources})
   endif()
   foreach(dep IN LISTS ROOM_DEPS)
     target_link_libraries(weft_${name} ${scope} weft_${dep})
   endforeach()
 
   weft_test_program(${name} DEPS ${name})
+endfunction()
+
+# weft_cold(<target>): half the compile time where none of its loops is ever hot.
+function(weft_cold target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# weft_unity(<target> <apart> <source>...): compiles the sources several at a time where WEFT_UNITY asks for it,
+# but for those that match the regex apart. Most of a small file's compile time is its headers and templates,
+# which a batch pays once. A file with options of its own stays alone.
+function(weft_unity target apart)
+  if(NOT WEFT_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(apart)
+    list(FILTER ARGN INCLUDE REGEX "${apart}")
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 endfunction()
 
 # What every test program is built with. What is tested stands in the libraries, at their own level; the
@@ -78,6 +101,7 @@ function(weft_test_program name)
     COMPILE_OPTIONS "${WEFT_AVX512_FLAGS}" SKIP_PRECOMPILE_HEADERS ON)
   add_executable(weft_${name}_test ${tests} ${avx512})
   weft_test_options(weft_${name}_test)
+  weft_unity(weft_${name}_test "")
   # They hold AVX-512 sources over emulated instructions, all of it unrolled: minutes at -O3, one at
   # -O1, and what they compare is small.
   foreach(test IN LISTS tests)
