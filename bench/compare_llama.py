@@ -12,6 +12,7 @@ rounds. tokens/s are medians.
     prefill N     a prompt of N tokens, nothing before it
     decode @D     one token after another, D tokens before them
     decode xB     tokens/s of B sequences together (llama-batched-bench; weft: one step of B rows)
+    prefill BxN   prompt tokens/s of B prompts of N tokens together (likewise; --prompt-tokens N)
 
 weft says beside each what fraction of this machine's limit it reached, by the limits that it measured
 itself before and after the run. Standard library only.
@@ -48,11 +49,15 @@ def weft(args, model):
     if args.batched_bench and args.batch > 1:
         rows += json.loads(run([
             args.weft, "bench", "latency", "--model", model, "--json", "--threads", args.threads, "--tokens", args.tokens,
-            "--prefill", "0", "--batch", args.batch, "--depth", "16", "--max-model-len", args.tokens + 96]))["rows"]
+            "--prefill", args.prompt_tokens, "--prompts", args.batch, "--max-num-batched-tokens",
+            max(2048, args.batch * args.prompt_tokens), "--batch", args.batch, "--depth", args.prompt_tokens, "--max-model-len",
+            args.tokens + args.prompt_tokens + 64]))["rows"]
     speeds, limits = {}, {}
     depths = iter(args.depth)
     for row in rows:
-        if row["rows"] > 1:
+        if row["rows"] > 1 and row["sequences"] > 1:
+            cell = f"prefill {row['sequences']}x{row['rows']}"
+        elif row["rows"] > 1:
             cell = f"prefill {row['rows']}"
         elif row["sequences"] > 1:
             cell = f"decode x{row['sequences']}"
@@ -90,10 +95,16 @@ def llama(args, program, model):
 
 
 def batched(args, program, model):
-    out = run([program, "-m", model, "-t", args.threads, "-c", (args.tokens + 32) * args.batch, "-npp", 16,
+    out = run([program, "-m", model, "-t", args.threads, "-c", (args.tokens + args.prompt_tokens + 16) * args.batch,
+               "-npp", args.prompt_tokens, *([] if args.prompt_tokens * args.batch <= 2048 else ["-b", args.prompt_tokens * args.batch]),
                "-ntg", args.tokens, "-npl", args.batch, "--output-format", "jsonl"])
     rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    return {f"decode x{args.batch}": row["speed_tg"] for row in rows if row["pl"] == args.batch}
+    speeds = {}
+    for row in rows:
+        if row["pl"] == args.batch:
+            speeds[f"decode x{args.batch}"] = row["speed_tg"]
+            speeds[f"prefill {args.batch}x{args.prompt_tokens}"] = row["speed_pp"]
+    return speeds
 
 
 def compare(args, model):
@@ -174,6 +185,7 @@ def main():
     parser.add_argument("--prefill", type=numbers, default=[512])
     parser.add_argument("--depth", type=numbers, default=[0])
     parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--prompt-tokens", type=int, default=16, help="of each of --batch prompts")
     parser.add_argument("--json", help="write every figure here")
     args = parser.parse_args()
     everything = {}

@@ -21,7 +21,7 @@ namespace {
 
 struct LatencyFlags {
   ModelFlags model;
-  std::vector<int> prefill = {512};
+  std::vector<int> prefill = {512}, prompts = {1};
   std::vector<int> batch = {1};
   std::vector<int> depth = {0};
   std::vector<int> drafts;
@@ -79,20 +79,25 @@ class Latency {
 
   int workers() const { return workers_; }
 
-  Result<Row> Prefill(int tokens) {
+  // One step over `prompts` prompts of `tokens` each.
+  Result<Row> Prefill(int prompts, int tokens) {
     const plan::ExecutorLimits& limits = executor_->limits();
     if (tokens < 1) return Status::Invalid("--prefill {}: at least 1", tokens);
-    if (tokens > limits.tokens_max)
-      return Status::Invalid("--prefill {}: at most {} tokens a step (--max-num-batched-tokens)",
-                             tokens, limits.tokens_max);
+    if (prompts < 1) return Status::Invalid("--prompts {}: at least 1", prompts);
+    if (int64_t{prompts} * tokens > limits.tokens_max) {
+      return Status::Invalid("--prefill {}{}: at most {} tokens a step (--max-num-batched-tokens)",
+                             tokens, prompts == 1 ? "" : fmt::format(" --prompts {}", prompts),
+                             limits.tokens_max);
+    }
     if (tokens > limits.positions_max)
       return Status::Invalid("--prefill {}: at most {} positions (--max-model-len)", tokens,
                              limits.positions_max);
-    Stepper stepper(executor_, 1, tokens);
+    Stepper stepper(executor_, prompts, tokens);
     const auto step = [&](int) { return stepper.Step(0, tokens); };
-    const StepShape shape{1, tokens, 0};
-    return Measure(fmt::format("prefill:{}", tokens), shape, WorkOfStep(shape, 1), 1, f_.repeat, 1,
-                   step);
+    const StepShape shape{prompts, tokens, 0};
+    const std::string name = prompts == 1 ? fmt::format("prefill:{}", tokens)
+                                          : fmt::format("prefill:{}x{}", prompts, tokens);
+    return Measure(name, shape, WorkOfStep(shape, prompts), 1, f_.repeat, 1, step);
   }
 
   Result<Row> Decode(int batch, int depth) {
@@ -301,8 +306,12 @@ Result<MachineLimits> LimitsFor(const LatencyFlags& f, int threads) {
   return MeasureMachine(options);
 }
 
-int RowsMaxOf(const LatencyFlags& f) {
-  return std::max(1, f.batch.empty() ? 1 : *std::max_element(f.batch.begin(), f.batch.end()));
+int SequencesMaxOf(const LatencyFlags& f) {
+  int most = 1;
+  for (const std::vector<int>& sequences : {f.batch, f.prompts}) {
+    for (const int n : sequences) most = std::max(most, n);
+  }
+  return most;
 }
 
 int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
@@ -314,7 +323,7 @@ int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
   }
   auto model = LoadModel(f.model, log);
   if (!model.ok()) return Fail(model.status());
-  f.model.max_num_seqs = RowsMaxOf(f);
+  f.model.max_num_seqs = SequencesMaxOf(f);
   auto config = ExecConfigOf(f.model, log);
   if (!config.ok()) return Fail(config.status());
   for (const int k : f.drafts) config->draft_tokens = std::max(config->draft_tokens, k);
@@ -350,7 +359,10 @@ int Measure(LatencyFlags& f, comm::Link* link, LogSink* log) {
     if (const Status pinned = (*executor)->PinCaller(); !pinned.ok()) return Fail(pinned);
     for (int tokens : f.prefill) {
       if (tokens == 0) continue;
-      if (const Status status = show(latency.Prefill(tokens)); !status.ok()) return Fail(status);
+      for (int prompts : f.prompts) {
+        if (const Status status = show(latency.Prefill(prompts, tokens)); !status.ok())
+          return Fail(status);
+      }
     }
     for (int batch : f.batch) {
       for (int depth : f.depth) {
@@ -413,7 +425,7 @@ int Run(LatencyFlags& f) {
   auto job = Job::Join(&f.model, log.get());
   if (!job.ok()) return Fail(job.status());
   if (job->follows()) {
-    f.model.max_num_seqs = RowsMaxOf(f);
+    f.model.max_num_seqs = SequencesMaxOf(f);
     const Status followed = job->Leave(job->Follow(f.model, log.get()));
     return Fail(followed);
   }
@@ -428,6 +440,9 @@ Command AddBenchLatency(CLI::App& app) {
   auto flags = std::make_shared<LatencyFlags>();
   AddModelFlags(app, &flags->model);
   app.add_option("--prefill,--input-len", flags->prefill, "prompt lengths; 0: none")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--prompts", flags->prompts, "prompts that share a prefill step")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--batch,--batch-size", flags->batch, "sequences of a decode step; 0: none")

@@ -1,7 +1,6 @@
 #include "cli/bench_schedules.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -9,6 +8,7 @@
 
 #include "cli/job.h"
 #include "cli/load.h"
+#include "cli/progress_line.h"
 #include "cli/schedule_bytes.h"
 #include "cli/schedule_report.h"
 #include "cli/stepper.h"
@@ -197,7 +197,7 @@ class SchedulesBench {
     plain_runs_ = std::make_unique<StepRuns>(plain_.get(), positions_);
     layer_ = MiddleLayerOf(plain_runs_->instance().body_plan(tasks_.front().rows));
     for (const Candidate& c : candidates) WEFT_RETURN_IF_ERROR(MeasureOne(c));
-    if (told_) fmt::print(stderr, "\033[K");
+    progress_.Clear();
     return Status::Ok();
   }
 
@@ -279,7 +279,7 @@ class SchedulesBench {
     for (size_t t = 0; t < tasks_.size(); ++t) {
       const ScheduleTask& task = tasks_[t];
       // It takes minutes and the tables come at the end.
-      if (told_) fmt::print(stderr, "\r\033[K{}  {}\r", task.name, c.name);
+      progress_.Show(fmt::format("{}  {}", task.name, c.name));
       ScheduleResult row;
       row.schedule = c.name;
       const plan::Plan& plan = other.instance().body_plan(task.rows);
@@ -311,7 +311,7 @@ class SchedulesBench {
   const LoadedModel& model_;
   exec::ExecConfig config_;
   LogSink* log_;
-  const bool told_ = isatty(STDERR_FILENO) != 0;
+  ProgressLine progress_;
   std::vector<ScheduleTask> tasks_;
   int positions_ = 1;
   std::optional<device::ScopedAffinity> affinity_;  // the caller's, while it is pinned

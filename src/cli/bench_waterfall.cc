@@ -1,7 +1,6 @@
 #include "cli/bench_waterfall.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "cli/job.h"
 #include "cli/load.h"
 #include "cli/plan_switches.h"
+#include "cli/progress_line.h"
 #include "cli/schedule_report.h"
 #include "cli/waterfall_report.h"
 #include "device/affinity.h"
@@ -163,7 +163,7 @@ class WaterfallBench {
       WEFT_RETURN_IF_ERROR(
           Pair(s.name + " alone", *bare, *alone, [](Waterfall& w) { return &w.rows.back().bare; }));
     }
-    if (told_) fmt::print(stderr, "\r\033[K");
+    progress_.Clear();
     return Status::Ok();
   }
 
@@ -302,9 +302,8 @@ class WaterfallBench {
                                                       prompts_.begin() + w.concurrency);
       SwitchPair& pair = *where(w);
       for (int round = -1; round < f_.rounds; ++round) {  // the first is not counted
-        if (told_)
-          fmt::print(stderr, "\r\033[K{}, {} at once, {} of {}", what, w.concurrency,
-                     std::max(round, 0) + 1, f_.rounds);
+        progress_.Show(fmt::format("{}, {} at once", what, w.concurrency),
+                       fmt::format(", {} of {}", std::max(round, 0) + 1, f_.rounds));
         for (const bool first : {true, false}) {
           const bool on = first == (round % 2 == 0);
           WEFT_ASSIGN_OR_RETURN(const RequestTimes times,
@@ -320,7 +319,7 @@ class WaterfallBench {
   const LoadedModel& model_;
   exec::ExecConfig config_;
   LogSink* log_;
-  const bool told_ = isatty(STDERR_FILENO) != 0;
+  ProgressLine progress_;
   std::optional<device::ScopedAffinity> affinity_;  // the caller's, while it is pinned
   std::vector<std::vector<int32_t>> prompts_;
   std::vector<Switch> known_;     // that change something here

@@ -28,18 +28,19 @@ Outcome RunLatency(const std::string& arguments, const char* model = kTiedModel)
 
 TEST(BenchLatency, TellsEachBucketAsJson) {
   const Outcome o = RunLatency(
-      "--json --threads 1 --prefill 7 --batch 1,3 --depth 0,5 --tokens 3 --repeat 2 "
+      "--json --threads 1 --prefill 7 --prompts 1,4 --batch 1,3 --depth 0,5 --tokens 3 --repeat 2 "
       "--max-model-len 64");
   ASSERT_EQ(o.code, 0) << o.err;
   const auto json = ParseJson(o.out);
   ASSERT_TRUE(json.ok()) << json.status().message() << o.out;
   const Json::Array& rows = json->Find("rows")->as_array();
-  ASSERT_EQ(rows.size(), 5u);
-  const std::vector<std::pair<int64_t, int64_t>> shapes{{1, 7}, {1, 1}, {1, 1}, {3, 1}, {3, 1}};
+  ASSERT_EQ(rows.size(), 6u);
+  const std::vector<std::pair<int64_t, int64_t>> shapes{{1, 7}, {4, 7}, {1, 1},
+                                                        {1, 1}, {3, 1}, {3, 1}};
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_EQ(rows[i].Find("sequences")->as_int(), shapes[i].first);
     EXPECT_EQ(rows[i].Find("rows")->as_int(), shapes[i].second);
-    EXPECT_EQ(rows[i].Find("ms")->as_array().size(), i == 0 ? 2u : 3u);
+    EXPECT_EQ(rows[i].Find("ms")->as_array().size(), i < 2 ? 2u : 3u);
     const double median = rows[i].Find("median_ms")->as_double();
     EXPECT_GT(median, 0);
     EXPECT_NEAR(rows[i].Find("tokens_per_s")->as_double() * median,
@@ -127,6 +128,9 @@ TEST(BenchLatency, NamesTheFlagAndItsBound) {
            {"--prefill 65 --max-model-len 64", {"--prefill 65", "64 positions", "--max-model-len"}},
            {"--prefill 0 --depth 60 --max-model-len 64", {"--depth 60", "64 positions"}},
            {"--prefill 0 --batch -1", {"--batch -1"}},
+           {"--prefill 5 --prompts 0", {"--prompts 0"}},
+           {"--prefill 50 --prompts 200 --max-model-len 64",
+            {"--prefill 50 --prompts 200", "--max-num-batched-tokens"}},
            {"--trace /no/such/folder/x", {"--trace /no/such/folder/x: No such file"}},
            {"--reference", {"--reference"}},
            {"--profile /nowhere.json", {"/nowhere.json"}}}) {
