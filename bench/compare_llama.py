@@ -22,6 +22,7 @@ import collections
 import functools
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -29,13 +30,14 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
-def run(command):
+def run(command, stderr=False):
+    """The program's output, with stderr behind it if asked."""
     command = [str(word) for word in command]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         tail = "\n".join(done.stderr.strip().splitlines()[-5:])
         raise SystemExit(f"compare_llama: {' '.join(command)}\nexit {done.returncode}: {tail}")
-    return done.stdout
+    return done.stdout + (done.stderr if stderr else "")
 
 
 def weft(args, model):
@@ -95,15 +97,17 @@ def llama(args, program, model):
 
 
 def batched(args, program, model):
-    out = run([program, "-m", model, "-t", args.threads, "-c", (args.tokens + args.prompt_tokens + 16) * args.batch,
-               "-npp", args.prompt_tokens, *([] if args.prompt_tokens * args.batch <= 2048 else ["-b", args.prompt_tokens * args.batch]),
-               "-ntg", args.tokens, "-npl", args.batch, "--output-format", "jsonl"])
-    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    prompts = args.prompt_tokens * args.batch
+    command = [program, "-m", model, "-t", args.threads, "-c", prompts + (args.tokens + 16) * args.batch,
+               "-npp", args.prompt_tokens, "-ntg", args.tokens, "-npl", args.batch, "-b", max(2048, prompts)]
+    # The table, which one fork prints on stdout and the other on stderr; only one knows other formats.
+    table = re.findall(r"^\|((?: *[0-9.]+ \|){10})$", run(command, stderr=True), re.M)
     speeds = {}
-    for row in rows:
-        if row["pl"] == args.batch:
-            speeds[f"decode x{args.batch}"] = row["speed_tg"]
-            speeds[f"prefill {args.batch}x{args.prompt_tokens}"] = row["speed_pp"]
+    for row in table:  # PP TG B N_KV T_PP S_PP T_TG S_TG T S
+        cells = [float(cell) for cell in row.split("|")[:-1]]
+        if cells[2] == args.batch:
+            speeds[f"prefill {args.batch}x{args.prompt_tokens}"] = cells[5]
+            speeds[f"decode x{args.batch}"] = cells[7]
     return speeds
 
 
