@@ -77,7 +77,7 @@ constexpr std::array<HfFamily, 10> kHfFamilies{{
      .nested = true},
 }};
 
-constexpr double kHybridRotaryPart = 0.25;  // when the file has none, as is the next
+constexpr double kHybridRotaryPart = 0.25;  // when the file has none
 
 constexpr ConfigNames kNames{
     .hidden_size = "hidden_size",

@@ -118,7 +118,7 @@ struct ModelConfig {
 };
 
 // Every fourth layer of a hybrid has full attention, unless its file tells another interval.
-constexpr int64_t kHybridFullInterval = 4;
+inline constexpr int64_t kHybridFullInterval = 4;
 
 // Bounds of single fields. They are far above any real model and keep products inside int64.
 struct ConfigLimits {

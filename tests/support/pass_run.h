@@ -1,8 +1,6 @@
 // What tests of passes ask of a graph and of what the passes report.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <map>
 #include <string>
