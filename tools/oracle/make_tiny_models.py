@@ -33,7 +33,8 @@ def model(arch, hidden, heads, kv_heads, head_dim, ffn, vocab, tied, dtype, *, l
           attention_bias=False, mlp_bias=None, rope=None, theta=10000.0, new_style=False,
           norms="same", shards=1, long=False):
     config = {
-        "architectures": [{"llama": "LlamaForCausalLM", "qwen3": "Qwen3ForCausalLM"}[arch]],
+        "architectures": [{"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM",
+                           "qwen3": "Qwen3ForCausalLM"}[arch]],
         "model_type": arch,
         "hidden_size": hidden, "intermediate_size": ffn, "num_hidden_layers": layers,
         "num_attention_heads": heads, "num_key_value_heads": kv_heads, "head_dim": head_dim,
@@ -43,6 +44,10 @@ def model(arch, hidden, heads, kv_heads, head_dim, ffn, vocab, tied, dtype, *, l
     }
     if mlp_bias is not None:
         config["mlp_bias"] = mlp_bias
+    if arch == "qwen2":  # q, k and v have biases without a key that says so; heads divide the hidden size
+        assert head_dim * heads == hidden and not attention_bias
+        del config["head_dim"], config["attention_bias"]
+        config.update(use_sliding_window=False, sliding_window=2048, max_window_layers=layers)
     # Both spellings are in the wild: rope_theta and rope_scaling at the top, or one object.
     if new_style:
         config["rope_parameters"] = {"rope_theta": theta, **(rope or {"rope_type": "default"})}
@@ -78,6 +83,8 @@ MODELS = {
                                   theta=1000000.0, new_style=True),
     "qwen3_bias_8h8_mixed": model("qwen3", 64, 8, 8, 16, 100, 263, False, "BF16", eps=1e-6,
                                   attention_bias=True, norms="F32"),
+    "qwen2_tied_7h1_bf16": model("qwen2", 112, 7, 1, 16, 100, 259, True, "BF16", eps=1e-6, theta=1000000.0),
+    "qwen2_untied_4h2_f32": model("qwen2", 64, 4, 2, 16, 96, 300, False, "F32", eps=1e-6, theta=10000.0),
 }
 
 
