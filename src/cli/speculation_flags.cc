@@ -116,11 +116,10 @@ std::vector<double> RatesOfLength(double accepted, int32_t tokens) {
 
 Status ReadSampling(const io::JsonFields& fields, SpeculationConfig* out) {
   WEFT_ASSIGN_OR_RETURN(const std::string drafts, fields.StringOr("draft_sample_method", "greedy"));
-  if (drafts == "probabilistic")
-    return Status::Unsupported(
-        "{}: draft_sample_method 'probabilistic' is not built; drafts are greedy", kOption);
-  if (drafts != "greedy")
-    return fields.Bad("draft_sample_method", "greedy", *fields.Find("draft_sample_method"));
+  if (drafts != "greedy" && drafts != "probabilistic")
+    return fields.Bad("draft_sample_method", "greedy or probabilistic",
+                      *fields.Find("draft_sample_method"));
+  out->drawn = drafts == "probabilistic";
   WEFT_ASSIGN_OR_RETURN(const std::string method,
                         fields.StringOr("rejection_sample_method", "standard"));
   const Json* rates = fields.Find("synthetic_acceptance_rates");

@@ -160,7 +160,8 @@ EngineImpl::EngineImpl(EngineConfig config, plan::Executor* executor, const Cloc
                  &cache_, &slots_),
       inputs_(config_.max_num_batched_tokens, config_.max_num_seqs, limits_.rows_max, &slots_),
       pace_(config_.speculation),
-      draft_inputs_(config_.max_num_batched_tokens, config_.max_num_seqs, &slots_),
+      draft_inputs_(config_.max_num_batched_tokens, config_.max_num_seqs, config_.speculation.drawn,
+                    &slots_),
       live_(MakeMetrics(config_.max_model_len)) {
   const auto rows = static_cast<size_t>(limits_.rows_max);
   outputs_.rows.resize(rows);
@@ -333,7 +334,6 @@ std::unique_ptr<Sequence> EngineImpl::MakeSequence(std::unique_ptr<Request> requ
   if (p.repetition_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0) {
     s->seen = SeenTokens(request->prompt, s->tokens_max - s->prompt_tokens);
   }
-  s->plain_greedy = IsPlainGreedy(p);
   for (const auto& [id, bias] : p.logit_bias) {
     s->bias_ids.push_back(id);
     s->bias.push_back(bias);

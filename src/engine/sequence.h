@@ -36,7 +36,6 @@ struct Sequence {
   // Sampling state; it outlives a preemption.
   StopMask stop;
   SeenTokens seen;
-  bool plain_greedy = false;  // no feature that needs HeadMode::kSample, apart from the stop mask
   std::vector<int32_t> bias_ids;
   std::vector<float> bias;
   std::vector<PromptLogprob> prompt_logprobs;  // until the first event takes them

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "engine/sampling/next_row.h"
 #include "engine/sampling/params.h"
 
 namespace weft::engine {
@@ -98,30 +99,15 @@ void StepInputsBuilder::WriteTokens(const Sequence& s, Segment* segment) {
 bool StepInputsBuilder::WriteSampleRow(const Sequence& s, int32_t position, size_t head) {
   const SamplingParams& params = s.sampling();
   SampleRow* row = &sample_[head];
-  row->position = static_cast<uint32_t>(position + 1);
   if (position + 1 < s.length()) {  // the next token is known: only its logprob is wanted
+    row->position = static_cast<uint32_t>(position + 1);
     row->target = s.tokens[position + 1];
     row->logprobs = params.prompt_logprobs.value_or(-1);
     return true;
   }
   // Behind drafts the row is what it will be if they are accepted.
-  const int32_t drafts = position + 1 - s.length();
-  row->target = -1;
-  row->logprobs = params.logprobs.value_or(-1);
-  if (drafts > 0 && s.seen.tracks()) {
-    seen_[head] = s.seen;
-    for (int32_t j = 0; j < drafts; ++j) seen_[head].Add(s.drafts[j]);
-    seen_[head].Fill(row);
-  } else {
-    s.seen.Fill(row);
-  }
-  row->bias_ids = s.bias_ids.data();
-  row->bias = s.bias.data();
-  row->biases = static_cast<int32_t>(s.bias_ids.size());
-  const std::span<const int32_t> banned = s.stop.BannedAt(s.outputs() + drafts);
-  row->banned = banned.empty() ? nullptr : banned.data();
-  row->banned_count = static_cast<int32_t>(banned.size());
-  return !s.plain_greedy || !banned.empty();
+  WriteNextRow(s, position + 1 - s.length(), &seen_[head], row);
+  return !IsArgmax(*row);
 }
 
 }  // namespace weft::engine

@@ -40,6 +40,10 @@ TEST(SpeculationFlags, VllmsSpellings) {
   const SpeculationConfig automatic = Chosen(R"({"method":"mtp","num_speculative_tokens":"auto"})");
   EXPECT_TRUE(automatic.automatic);
   EXPECT_EQ(automatic.tokens, 4);
+  EXPECT_FALSE(automatic.drawn);
+  EXPECT_TRUE(
+      Chosen(R"({"method":"mtp","num_speculative_tokens":2,"draft_sample_method":"probabilistic"})")
+          .drawn);
   const auto flags =
       ChooseSpeculation({.config = {R"({"method":"ngram","num_speculative_tokens":4})"},
                          .method = "mtp",
@@ -72,8 +76,10 @@ TEST(SpeculationFlags, WhatChangesNothingIsToldAndWhatIsWrongRefused) {
               "did you mean 'num_speculative_tokens'?"},
           Row{R"({"method":"ngram","num_speculative_tokens":2,"prompt_lookup_min":4,"prompt_lookup_max":3})",
               "prompt_lookup_min 4"},
-          Row{R"({"method":"mtp","num_speculative_tokens":2,"draft_sample_method":"probabilistic"})",
-              "is not built"},
+          Row{R"({"method":"mtp","num_speculative_tokens":2,"draft_sample_method":"gumbel"})",
+              "greedy or probabilistic"},
+          Row{R"({"method":"ngram","num_speculative_tokens":2,"draft_sample_method":"probabilistic"})",
+              "is for method mtp"},
           Row{R"({"method":"mtp","num_speculative_tokens":2,"rejection_sample_method":"block"})",
               "is not built"},
           Row{R"({"method":"mtp","num_speculative_tokens":2,"rejection_sample_method":"synthetic"})",

@@ -87,6 +87,47 @@ TEST(EngineSpeculation, RandomAnswersAreThoseWithoutDraftsToo) {
   EXPECT_GT(accepted, 50u);
 }
 
+// A head that is the model itself guesses every token of a random answer if it draws as the row
+// that verifies does: the same random number, penalties and bans. Greedy guesses mostly fail.
+TEST(EngineSpeculation, DrawnDraftsAreDrawnAsTheRowThatVerifiesThem) {
+  uint64_t greedy_accepted = 0, drafted = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    for (const bool drawn : {true, false}) {
+      HarnessConfig c = Recurrent(3);
+      c.engine.speculation.drawn = drawn;
+      c.executor.draft_percent = 100;
+      Harness h(c);
+      Rng rng(seed);
+      SamplingParams p{.temperature = 1.5f, .seed = rng.Next(), .max_tokens = 24};
+      if (rng.Below(2) == 0) p.frequency_penalty = 1.5f;
+      if (rng.Below(2) == 0) p.repetition_penalty = 1.3f;
+      if (rng.Below(2) == 0) p.top_k = 9;
+      if (rng.Below(2) == 0) p.logit_bias = {{5, 4.0f}, {6, -100.0f}};
+      if (rng.Below(2) == 0) p.min_tokens = 20;
+      if (rng.Below(2) == 0) p.stop_token_ids = {3, 9, 11};
+      if (rng.Below(2) == 0) p.logprobs = 2;
+      const Ids prompts[] = {RandomPrompt(&rng, 7), RandomPrompt(&rng, 12)};
+      ASSERT_TRUE(h.Submit("random", prompts[0], p).ok());
+      ASSERT_TRUE(h.Submit("greedy", prompts[1], Greedy(24)).ok());
+      h.Drain();
+      EXPECT_EQ(h.stories["random"].ids, Expect(h.executor->model(), prompts[0], p, *p.seed));
+      EXPECT_EQ(h.stories["greedy"].ids, Expect(h.executor->model(), prompts[1], Greedy(24)));
+      const MetricsSnapshot m = h.engine->Metrics();
+      if (drawn) {
+        // What a stop cuts off was no wrong guess.
+        const bool stopped = h.stories["random"].finish() == FinishReason::kStop;
+        EXPECT_GE(m.spec_decode_accepted_tokens + (stopped ? 3 : 0), m.spec_decode_draft_tokens)
+            << seed;
+        drafted += m.spec_decode_draft_tokens;
+      } else {
+        greedy_accepted += m.spec_decode_accepted_tokens;
+      }
+      h.ExpectClean();
+    }
+  }
+  EXPECT_LT(greedy_accepted, drafted);
+}
+
 // What one verify step tells each of some requests: drafts of each, and what their rows sample, the
 // last being the row behind all drafts.
 std::vector<Ids> Verified(const std::vector<Ids>& drafts, const std::vector<Ids>& sampled) {

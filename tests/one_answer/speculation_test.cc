@@ -25,10 +25,11 @@ TEST_P(OneAnswer, OverSpeculation) {
     ASSERT_NE(executor, nullptr);
     Line line(model, "tp=" + std::to_string(ranks) + (head ? " mtp" : " ngram"));
     Causes causes;
-    const auto check = [&](const char* column, Traffic traffic, int32_t k) {
+    const auto check = [&](const char* column, Traffic traffic, int32_t k, bool drawn = false) {
       traffic.speculation = {
           .method = head ? engine::SpeculationMethod::kMtp : engine::SpeculationMethod::kNgram,
           .tokens = k,
+          .drawn = drawn,
           .lookup_min = 1};
       const Answers& want = traffic.sampled ? model.sampled : model.greedy;
       const plan::FabricCounts before = executor->fabric_counts();
@@ -49,6 +50,7 @@ TEST_P(OneAnswer, OverSpeculation) {
     check("preempted", {.together = true, .pages = 9}, 4);
     EXPECT_GT(causes.preemptions, 0u);
     check("sampled", {.together = true, .sampled = true}, 4);
+    if (head) check("drawn", {.together = true, .sampled = true}, 4, /*drawn=*/true);
   }
 }
 

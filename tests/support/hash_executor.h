@@ -111,7 +111,7 @@ struct HashExecutorConfig {
   int64_t step_ns = 1'000'000;
   int64_t token_ns = 10'000;
   int64_t draft_ns = 100'000;
-  uint32_t draft_percent = 75;  // of greedy drafts that are right
+  uint32_t draft_percent = 75;  // of drafts that are what the model would say
 };
 
 class HashExecutor final : public plan::Executor {
@@ -161,8 +161,8 @@ class HashExecutor final : public plan::Executor {
     return Status::Ok();
   }
 
-  // Guesses the next token from the same hash, wrongly now and then; what it may read and write is
-  // what the step's rows may, in a cache of its own.
+  // Guesses the next token from the same hash, as likeliest or drawn, wrongly now and then; what it
+  // may read and write is what the step's rows may, in a cache of its own.
   Status Draft(const plan::DraftInputs& in, plan::StepOutputs* out) override {
     ++draft_steps_;
     if (before_draft) {
@@ -199,7 +199,10 @@ class HashExecutor final : public plan::Executor {
     for (size_t r = 0; r < in.step.head_rows.size(); ++r) {
       const uint64_t hash = hidden[in.step.head_rows[r]];
       const bool wrong = Mix(hash, 99) % 100 >= config_.draft_percent;
-      out->rows[r] = {.id = (model_.Argmax(hash) + (wrong ? 1 : 0)) % model_.vocab_size};
+      const int32_t right = in.step.mode == plan::HeadMode::kGreedy
+                                ? model_.Argmax(hash)
+                                : model_.Sample(hash, in.step.sample[r]).id;
+      out->rows[r] = {.id = (right + (wrong ? 1 : 0)) % model_.vocab_size};
       if (after_draft) after_draft(r, &out->rows[r]);
     }
     return Status::Ok();

@@ -120,12 +120,6 @@ float EffectiveTemperature(float temperature) {
   return std::max(temperature, 0.01f);
 }
 
-bool IsPlainGreedy(const SamplingParams& p) {
-  return EffectiveTemperature(p.temperature) == 0 && p.repetition_penalty == 1 &&
-         p.presence_penalty == 0 && p.frequency_penalty == 0 && p.logit_bias.empty() &&
-         !p.logprobs && !p.prompt_logprobs;
-}
-
 SampleRow MakeSampleRow(const SamplingParams& p, uint64_t seed, uint32_t choice) {
   SampleRow row;
   row.temperature = EffectiveTemperature(p.temperature);

@@ -25,9 +25,6 @@ Status Validate(const Request& request, const RequestLimits& limits);
 // As vLLM: below 1e-5 greedy, else at least 0.01 so that logits / temperature stays finite.
 float EffectiveTemperature(float temperature);
 
-// Whether argmax of the raw logits is the answer (HeadMode::kGreedy), stop mask aside.
-bool IsPlainGreedy(const SamplingParams& params);
-
 // The parameters that never change during a request; pointers and position stay empty.
 SampleRow MakeSampleRow(const SamplingParams& params, uint64_t seed, uint32_t choice);
 

@@ -1,6 +1,7 @@
 // The arrays of draft steps behind a step: a first one over its settled rows, then one row for each
-// sequence that wants more drafts. Thread: engine only. Nothing allocates after construction; the
-// spans that are returned stay valid until the next call.
+// sequence that wants more drafts. Where drafts are drawn, each by the parameters and the random
+// number of the row that will verify it. Thread: engine only. Nothing allocates after construction;
+// the spans that are returned stay valid until the next call.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "engine/kv/slot_map.h"
+#include "engine/sampling/penalties.h"
 #include "engine/sequence.h"
 #include "plan/executor.h"
 
@@ -24,7 +26,7 @@ struct DraftPart {
 
 class DraftInputsBuilder {
  public:
-  DraftInputsBuilder(int32_t tokens_max, int32_t sequences_max, SlotMap* slots);
+  DraftInputsBuilder(int32_t tokens_max, int32_t sequences_max, bool drawn, SlotMap* slots);
 
   // REQUIRES: the token behind each row is known. Moves the parts on to the rows that Next() reads.
   const plan::DraftInputs& First(std::span<DraftPart> parts);
@@ -36,13 +38,17 @@ class DraftInputsBuilder {
  private:
   void Begin();
   void AddSegment(DraftPart* part, int32_t rows);
+  void AddHead(DraftPart* part, int32_t row);
   const plan::DraftInputs& End(bool first);
 
+  const bool drawn_;
   SlotMap* slots_;
   std::vector<int32_t> rows_, ids_, positions_, head_rows_;
   std::vector<int64_t> slot_ids_;
   std::vector<Segment> segments_;
   std::vector<DraftPart*> drafted_;
+  std::vector<SampleRow> sample_;  // if drawn_; of each head row
+  std::vector<SeenTokens> seen_;   // [sequences_max] behind drafts, which count as output
   plan::DraftInputs inputs_;
 };
 

@@ -16,6 +16,11 @@ Status Validate(const SpeculationConfig& c) {
         "least 1, the first not above the second",
         c.lookup_min, c.lookup_max);
   }
+  if (c.drawn && c.method != SpeculationMethod::kMtp) {
+    return Status::Invalid(
+        "--speculative-config: draft_sample_method 'probabilistic' is for method mtp; what is "
+        "looked up has no distribution to draw from");
+  }
   if (!c.synthetic.empty() && c.synthetic.size() != static_cast<size_t>(c.tokens)) {
     return Status::Invalid(
         "--speculative-config: {} synthetic_acceptance_rates for num_speculative_tokens {}",

@@ -115,25 +115,5 @@ TEST(Params, SmallTemperaturesAreGreedyOrAHundredth) {
   EXPECT_EQ(EffectiveTemperature(0.7f), 0.7f);
 }
 
-TEST(Params, OnlyAPlainArgmaxIsPlainGreedy) {
-  SamplingParams p{.temperature = 0};
-  EXPECT_TRUE(IsPlainGreedy(p));
-  p.top_k = 5;
-  p.top_p = 0.5f;
-  EXPECT_TRUE(IsPlainGreedy(p)) << "filters never remove the largest logit";
-  const auto with = [](auto change) {
-    SamplingParams q{.temperature = 0};
-    change(&q);
-    return IsPlainGreedy(q);
-  };
-  EXPECT_FALSE(with([](SamplingParams* q) { q->temperature = 1; }));
-  EXPECT_FALSE(with([](SamplingParams* q) { q->repetition_penalty = 1.1f; }));
-  EXPECT_FALSE(with([](SamplingParams* q) { q->presence_penalty = 0.1f; }));
-  EXPECT_FALSE(with([](SamplingParams* q) { q->frequency_penalty = 0.1f; }));
-  EXPECT_FALSE(with([](SamplingParams* q) { q->logit_bias = {{1, 1}}; }));
-  EXPECT_FALSE(with([](SamplingParams* q) { q->logprobs = 0; }));
-  EXPECT_FALSE(with([](SamplingParams* q) { q->prompt_logprobs = 0; }));
-}
-
 }  // namespace
 }  // namespace weft::engine

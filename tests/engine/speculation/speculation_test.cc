@@ -19,6 +19,9 @@ TEST(Speculation, AConfigurationIsCheckedByKey) {
   EXPECT_NE(Validate(c).message().find("prompt_lookup_min 6 and prompt_lookup_max 5"),
             std::string::npos);
   c.lookup_min = 1;
+  c.drawn = true;
+  EXPECT_NE(Validate(c).message().find("'probabilistic' is for method mtp"), std::string::npos);
+  c.drawn = false;
   c.synthetic = {0.5};
   EXPECT_EQ(Validate(c).message(),
             "--speculative-config: 1 synthetic_acceptance_rates for num_speculative_tokens 2");
