@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
+#include <utility>
 
 #include "io/json_fields.h"
 #include "io/json_file.h"
@@ -18,10 +18,9 @@ constexpr RealRange kEpsRange{0, 0.1};
 constexpr RealRange kFactorRange{0, 1e6};
 
 struct HfFamily {
-  std::string_view architecture;
   std::string_view family;
-  int64_t head_dim;         // when the file has none; 0: hidden_size / heads, if that divides
-  bool window_unless_told;  // whether 'sliding_window' acts without 'use_sliding_window'
+  int64_t head_dim = 0;  // when the file has none; 0: hidden_size / heads, if that divides
+  bool window_unless_told = false;  // whether 'sliding_window' acts without 'use_sliding_window'
   bool experts = false;
   bool norm_topk_prob = false;  // when the file has none
   // Qwen3-Next and after it: layers of the gated delta rule, an output gate, gains around zero,
@@ -30,52 +29,35 @@ struct HfFamily {
   bool nested = false;  // the language model may stand under 'text_config'
 };
 
-constexpr std::array<HfFamily, 10> kHfFamilies{{
-    {"LlamaForCausalLM", "llama", 0, true},
-    {"MistralForCausalLM", "llama", 0, true},
-    {"Qwen2ForCausalLM", "qwen2", 0, false},
-    {"Qwen3ForCausalLM", "qwen3", 128, false},
-    {.architecture = "Qwen3MoeForCausalLM",
-     .family = "qwen3_moe",
-     .head_dim = 0,
-     .window_unless_told = false,
-     .experts = true},
-    {.architecture = "Qwen3NextForCausalLM",
-     .family = "qwen3_next",
-     .head_dim = 256,
-     .window_unless_told = false,
-     .experts = true,
-     .norm_topk_prob = true,
-     .hybrid = true},
-    {.architecture = "Qwen3_5ForConditionalGeneration",
-     .family = "qwen3_5",
-     .head_dim = 256,
-     .window_unless_told = false,
-     .hybrid = true,
-     .nested = true},
-    {.architecture = "Qwen3_5ForCausalLM",
-     .family = "qwen3_5",
-     .head_dim = 256,
-     .window_unless_told = false,
-     .hybrid = true,
-     .nested = true},
-    {.architecture = "Qwen3_5MoeForConditionalGeneration",
-     .family = "qwen3_5",
-     .head_dim = 256,
-     .window_unless_told = false,
-     .experts = true,
-     .norm_topk_prob = true,
-     .hybrid = true,
-     .nested = true},
-    {.architecture = "Qwen3_5MoeForCausalLM",
-     .family = "qwen3_5",
-     .head_dim = 256,
-     .window_unless_told = false,
-     .experts = true,
-     .norm_topk_prob = true,
-     .hybrid = true,
-     .nested = true},
-}};
+constexpr HfFamily kLlama{.family = "llama", .window_unless_told = true};
+constexpr HfFamily kQwen2{.family = "qwen2"};
+constexpr HfFamily kQwen3{.family = "qwen3", .head_dim = 128};
+constexpr HfFamily kQwen3Moe{.family = "qwen3_moe", .experts = true};
+constexpr HfFamily kQwen3Next{.family = "qwen3_next",
+                              .head_dim = 256,
+                              .experts = true,
+                              .norm_topk_prob = true,
+                              .hybrid = true};
+constexpr HfFamily kQwen35{.family = "qwen3_5", .head_dim = 256, .hybrid = true, .nested = true};
+constexpr HfFamily kQwen35Moe{.family = "qwen3_5",
+                              .head_dim = 256,
+                              .experts = true,
+                              .norm_topk_prob = true,
+                              .hybrid = true,
+                              .nested = true};
+
+constexpr std::pair<std::string_view, const HfFamily*> kArchitectures[] = {
+    {"LlamaForCausalLM", &kLlama},
+    {"MistralForCausalLM", &kLlama},
+    {"Qwen2ForCausalLM", &kQwen2},
+    {"Qwen3ForCausalLM", &kQwen3},
+    {"Qwen3MoeForCausalLM", &kQwen3Moe},
+    {"Qwen3NextForCausalLM", &kQwen3Next},
+    {"Qwen3_5ForConditionalGeneration", &kQwen35},
+    {"Qwen3_5ForCausalLM", &kQwen35},
+    {"Qwen3_5MoeForConditionalGeneration", &kQwen35Moe},
+    {"Qwen3_5MoeForCausalLM", &kQwen35Moe},
+};
 
 constexpr double kHybridRotaryPart = 0.25;  // when the file has none
 
@@ -102,12 +84,12 @@ Result<const HfFamily*> ReadFamily(const JsonFields& fields, ModelConfig* config
   }
   config->architecture = list->as_array()[0].as_string();
   std::string known;
-  for (const HfFamily& family : kHfFamilies) {
-    if (family.architecture == config->architecture) {
-      config->family = family.family;
-      return &family;
+  for (const auto& [architecture, family] : kArchitectures) {
+    if (architecture == config->architecture) {
+      config->family = family->family;
+      return family;
     }
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", family.architecture);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", architecture);
   }
   return Status::Unsupported("{}: 'architectures' is {}, which is not supported; {} are",
                              fields.file(), Printable(config->architecture), known);
@@ -115,13 +97,13 @@ Result<const HfFamily*> ReadFamily(const JsonFields& fields, ModelConfig* config
 
 // A nested configuration says again what it is of; a dense one's fields in an MoE file would be
 // misread.
-Status CheckModelType(const JsonFields& fields, const HfFamily& family) {
+Status CheckModelType(const JsonFields& fields, const HfFamily& family,
+                      const std::string& architecture) {
   if (!family.nested) return Status::Ok();
   WEFT_ASSIGN_OR_RETURN(const std::string type, fields.StringOr("model_type", ""));
   const std::string plain = fmt::format("{}{}", family.family, family.experts ? "_moe" : "");
   if (type.empty() || type == plain || type == plain + "_text") return Status::Ok();
-  return fields.Bad("model_type",
-                    fmt::format("{0} or {0}_text for {1}", plain, family.architecture),
+  return fields.Bad("model_type", fmt::format("{0} or {0}_text for {1}", plain, architecture),
                     *fields.Find("model_type"));
 }
 
@@ -441,7 +423,7 @@ Result<ModelConfig> ParseHfConfig(const Json& json, const std::string& file) {
   if (text != nullptr && !text->is_object()) return outer.Bad("text_config", "an object", *text);
   const JsonFields fields(text != nullptr ? *text : json,
                           text != nullptr ? file + ": text_config" : file);
-  WEFT_RETURN_IF_ERROR(CheckModelType(fields, *family));
+  WEFT_RETURN_IF_ERROR(CheckModelType(fields, *family, config.architecture));
   WEFT_RETURN_IF_ERROR(RefuseTheRest(fields, &config));
   if (text != nullptr) WEFT_RETURN_IF_ERROR(RefuseTheRest(outer, &config));
   WEFT_RETURN_IF_ERROR(ReadSizes(fields, *family, &config));
