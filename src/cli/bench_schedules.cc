@@ -155,7 +155,7 @@ Status CompareBytes(const ScheduleTask& task, const plan::Plan& plan,
   std::vector<std::string> methods;  // of the middle layer's all-reduces
   for (const plan::Step& step : plan.steps) {
     const graph::Node& node = plan.graph.nodes[step.node];
-    if (IsFused(node.op) ? step.phases > 1 : IsExchange(node.op) && step.impl != "direct")
+    if (IsFused(node.op) ? step.phases > 1 : IsExchange(node.op) && MethodOf(step) != "direct")
       slack += task.rows;
     if (plan::IsUpperBound(node)) slack += plan::WireBytes(plan, step, task.rows);
     if (node.op == graph::Op::kAllReduce && layer && node.layer.starts_with(layer->name + "."))

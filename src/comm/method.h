@@ -14,6 +14,7 @@
 
 #include "base/function_ref.h"
 #include "kernels/kernel.h"
+#include "kernels/moe/combine.h"
 #include "kernels/reduce/finish.h"
 #include "kernels/sample/argmax.h"
 #include "tensor/view.h"
@@ -28,9 +29,10 @@ enum class Collective : uint8_t {
   kAllGather,
   kAllToAll,
   kDispatchRows,
+  kCombineRows,
   kPairMax
 };
-inline constexpr int kCollectives = 6;
+inline constexpr int kCollectives = 7;
 std::string_view NameOf(Collective kind);  // "all_reduce"
 
 // A rectangle that a member reads out of a peer's window.
@@ -53,7 +55,7 @@ struct Method {
   // Units of this member in this phase.
   int64_t (*units)(const Args&, int phase) = nullptr;
   // Bytes that this member takes from its peers in all phases, from shapes alone: what a plan says.
-  // Where data decides (DispatchRowsArgs::ids) and there is none yet, the most that it can be.
+  // Where data decides (the ids of routed rows) and there is none yet, the most that it can be.
   int64_t (*bytes)(const Args&) = nullptr;
   // Visits all that this member's run() reads from its peers in this phase, every byte once, none
   // of it empty. Computes with the pointers in args but never looks behind them: with equal args
@@ -139,6 +141,38 @@ struct DispatchRowsArgs {
   int64_t to_stride[kRowPlanes] = {};
 };
 
+// A member's experts, and the rows of all their routes by expert, then token (group_routes.h).
+struct HeldExperts {
+  int32_t from = 0;
+  int32_t first = 0, count = 0;
+  RowPlane rows;
+};
+struct TokenRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+};
+
+// Sharded(rows) of routes -> Sharded(rows) of tokens: the owner of a token reads what experts have
+// made of it where it stands, weighs it, adds it up by the tree of all experts' leaves and rounds
+// once: the bits of combine and finish. Where a route's row is follows from the routes, which all
+// members have.
+struct CombineRowsArgs {
+  int rank = 0;
+  int64_t tokens = 0;  // of all members
+  const int32_t* ids =
+      nullptr;  // [tokens, top_k] experts, ascending in a row, alike on all members
+  const HeldExperts* held = nullptr;  // together all experts, each once, ascending
+  int held_count = 0;
+  const TokenRange* own = nullptr;  // of this member, ascending
+  int own_count = 0;
+  // Of the own tokens: top_k, weights, the columns and dtype of `rows`, and the tables of the whole
+  // tree, which has one root. What else it has is the method's to set.
+  kernels::CombineArgs combine;
+  View y;                                                         // [own tokens, cols]
+  const kernels::Kernel<kernels::CombineArgs>* kernel = nullptr;  // without scratch
+  const kernels::Kernel<kernels::FinishArgs>* finish = nullptr;   // likewise
+};
+
 // Partial(max-pair) -> Replicated: per row the largest (value, lowest id) of all vocabulary shards.
 struct PairMaxArgs {
   int rank = 0;
@@ -155,6 +189,7 @@ std::span<const Method<ReduceArgs>* const> ReduceScatterMethods();
 std::span<const Method<MoveArgs>* const> AllGatherMethods();
 std::span<const Method<MoveArgs>* const> AllToAllMethods();
 std::span<const Method<DispatchRowsArgs>* const> DispatchRowsMethods();
+std::span<const Method<CombineRowsArgs>* const> CombineRowsMethods();
 std::span<const Method<PairMaxArgs>* const> PairMaxMethods();
 
 // `force`: a method's name, or empty. nullptr: the forced one refuses or does not exist.

@@ -14,6 +14,7 @@ extern const Method<ReduceArgs> kReduceScatterHalving;
 extern const Method<MoveArgs> kAllGatherDirect;
 extern const Method<MoveArgs> kAllToAllDirect;
 extern const Method<DispatchRowsArgs> kDispatchRowsDirect;
+extern const Method<CombineRowsArgs> kCombineRowsDirect;
 extern const Method<PairMaxArgs> kPairMaxDirect;
 
 std::string_view NameOf(Collective kind) {
@@ -23,6 +24,7 @@ std::string_view NameOf(Collective kind) {
     case Collective::kAllGather: return "all_gather";
     case Collective::kAllToAll: return "all_to_all";
     case Collective::kDispatchRows: return "dispatch_rows";
+    case Collective::kCombineRows: return "combine_rows";
     case Collective::kPairMax: return "pair_max";
   }
   return "unknown";
@@ -50,6 +52,11 @@ std::span<const Method<MoveArgs>* const> AllToAllMethods() {
 
 std::span<const Method<DispatchRowsArgs>* const> DispatchRowsMethods() {
   static constexpr std::array kMethods{&kDispatchRowsDirect};
+  return kMethods;
+}
+
+std::span<const Method<CombineRowsArgs>* const> CombineRowsMethods() {
+  static constexpr std::array kMethods{&kCombineRowsDirect};
   return kMethods;
 }
 

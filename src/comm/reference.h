@@ -24,6 +24,9 @@ void AllToAllRef(std::span<const View> sources, std::span<const std::span<const 
 // Rows of tokens -> rows of routes, of every member. `members` share ids and held.
 void DispatchRowsRef(std::span<const DispatchRowsArgs> members);
 
+// Rows of routes -> rows of tokens, of every member. `members` share ids and held.
+void CombineRowsRef(std::span<const CombineRowsArgs> members);
+
 void PairMaxRef(std::span<const PairMaxArgs> members);
 
 }  // namespace weft::comm

@@ -133,6 +133,7 @@ std::unique_ptr<Runner> Binder::Bind() {
     case Op::kGroupRoutes: return GroupRoutes();
     case Op::kDispatch: return Dispatch();
     case Op::kDispatchRows: return DispatchRows();
+    case Op::kCombineRows: return CombineRows();
     case Op::kExpertMatmul: return ExpertMatmul();
     case Op::kCombine: return Combine();
     case Op::kMatmul: return Matmul();

@@ -19,9 +19,7 @@ Reduction Binder::ReductionOf(const Node& node, int64_t begin, int64_t end) cons
   args.merges = t_.roots.merges.data();
   args.dtype = g_.value(node.out[0]).dtype;
   args.bias = t_.bias.empty() ? nullptr : t_.bias.data() + begin;
-  args.finish =
-      Named(kernels::FinishKernels(),
-            plan_.target == "reference" ? "ref" : std::string(kernels::FinishKernels()[0]->name));
+  args.finish = FinishKernel();
   out.strides.assign(args.root_count, args.cols);
   out.in = LiveRowsOf(node.in[0], c_.rank);
   if (node.op == Op::kReduceScatter) out.starts.assign(group.size() + 1, 0);
@@ -131,6 +129,35 @@ std::unique_ptr<Runner> Binder::DispatchRows() {
   return std::make_unique<DispatchRowsRunner>(
       c_, MethodNamed(comm::DispatchRowsMethods(), step_.impl), step_.split, group, args,
       std::move(members), std::move(experts), c_.faults->rows_of_another_owner);
+}
+
+std::unique_ptr<Runner> Binder::CombineRows() {
+  const std::vector<int> group = GroupOf(g_, node_, c_.rank);
+  std::vector<comm::HeldExperts> held;
+  std::vector<LiveRows> own;
+  for (size_t m = 0; m < group.size(); ++m) {
+    const Held rows = HeldBy(node_.in[0], group[m]);
+    const graph::ElementRange experts = plan::ExpertsOf(g_, g_.value(node_.in[1]), group[m]);
+    held.push_back({.from = static_cast<int32_t>(m),
+                    .first = static_cast<int32_t>(experts.begin),
+                    .count = static_cast<int32_t>(experts.size()),
+                    .rows = {rows.planes[0].data, rows.planes[0].stride}});
+    own.push_back(LiveRowsOf(node_.out[0], group[m]));
+  }
+  comm::CombineRowsArgs args;
+  args.rank = static_cast<int>(std::find(group.begin(), group.end(), c_.rank) - group.begin());
+  args.ids = reinterpret_cast<const int32_t*>(BaseOf(node_.in[2], c_.rank));
+  args.combine = CombineRowsShape(g_, node_, Capacity(), c_.rank);
+  args.combine.weights = reinterpret_cast<const float*>(BaseOf(node_.in[3], c_.rank));
+  args.combine.leaf_begin = t_.expert_begin.data();
+  args.combine.merges = t_.merges.data();
+  args.y = ViewOf(node_.out[0]);
+  const std::string method(MethodOf(step_));
+  args.kernel = Named(kernels::CombineKernels(), step_.impl.substr(method.size() + 1));
+  args.finish = FinishKernel();
+  return std::make_unique<CombineRowsRunner>(c_, MethodNamed(comm::CombineRowsMethods(), method),
+                                             step_.split, group, args, std::move(held),
+                                             std::move(own), c_.faults->rows_of_another_owner);
 }
 
 std::unique_ptr<Runner> Binder::PairMax() {

@@ -175,6 +175,12 @@ class Binder {
     return held;
   }
 
+  // Of those who finish what they have fetched.
+  const Kernel<kernels::FinishArgs>* FinishKernel() const {
+    const auto list = kernels::FinishKernels();
+    return Named(list, plan_.target == "reference" ? "ref" : std::string(list[0]->name));
+  }
+
   // The rows behind a walk, and where the residual comes from when it does not stand where it goes.
   struct NormStep {
     kernels::RmsNormArgs args;
@@ -202,6 +208,7 @@ class Binder {
   std::unique_ptr<Runner> MatmulReduceScatter();
   std::unique_ptr<Runner> Move();
   std::unique_ptr<Runner> DispatchRows();
+  std::unique_ptr<Runner> CombineRows();
   std::unique_ptr<Runner> PairMax();
   std::unique_ptr<Runner> HashLogits();
 

@@ -285,6 +285,12 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
           .From(kernels::GatherRowsKernels(), Shapes(g, node, rows, DispatchShape));
     case Op::kCombine:
       return ask("combine").From(kernels::CombineKernels(), Shapes(g, node, rows, CombineShape));
+    case Op::kCombineRows: {
+      plan::Choice out =
+          ask("combine").From(kernels::CombineKernels(), Shapes(g, node, rows, CombineRowsShape));
+      if (!out.impl.empty()) out.impl = "direct+" + out.impl;
+      return out;
+    }
     case Op::kHashLogits: return {"xxh64", {}};
     case Op::kAllReduce:
       return ChooseReduce(options_, comm::AllReduceMethods(), g, node, bucket.rows_max);

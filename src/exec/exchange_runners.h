@@ -272,6 +272,53 @@ class DispatchRowsRunner final : public ExchangeRunner<comm::DispatchRowsArgs> {
   std::vector<comm::HeldRows> held_;
 };
 
+// Rows of this rank's tokens, out of the windows of those who have their experts.
+class CombineRowsRunner final : public ExchangeRunner<comm::CombineRowsArgs> {
+ public:
+  // `args`: all but what is live. `held`, `own`: of all members, by place.
+  CombineRowsRunner(const BindContext& c, const comm::Method<comm::CombineRowsArgs>* method,
+                    Split split, std::span<const int> group, comm::CombineRowsArgs args,
+                    std::vector<comm::HeldExperts> held, std::vector<LiveRows> own,
+                    bool other_owner)
+      : ExchangeRunner(c, method, split, group),
+        args_(args),
+        held_(std::move(held)),
+        own_(std::move(own)) {
+    // ExecFaults::rows_of_another_owner: the neighbour's first row.
+    for (size_t m = 0; other_owner && m + 1 < held_.size(); ++m)
+      held_[m].rows = {held_[m + 1].rows.data, 0};
+    int pieces = 0;
+    for (const LiveRows& rows : own_) pieces = std::max(pieces, rows.rows.pieces());
+    ranges_.resize(static_cast<size_t>(pieces));
+  }
+  void Run(const Live& live, int phase) override { RunSlice(ArgsOf(live, args_.rank), phase); }
+  void Reads(const Live& live, int phase, int member, comm::ReadVisit visit) override {
+    method_->reads(ArgsOf(live, member), phase, visit);
+  }
+
+ private:
+  comm::CombineRowsArgs ArgsOf(const Live& live, int member) {
+    comm::CombineRowsArgs args = args_;
+    args.rank = member;
+    args.tokens = live.tokens;
+    args.held = held_.data();
+    args.held_count = static_cast<int>(held_.size());
+    const plan::LocalRows& rows = own_[static_cast<size_t>(member)].rows;
+    args.own = ranges_.data();
+    args.own_count = rows.pieces();
+    for (int i = 0; i < rows.pieces(); ++i) {
+      const plan::RowRange piece = rows.piece(i, live.tokens);
+      ranges_[static_cast<size_t>(i)] = {piece.begin, piece.end};
+    }
+    return args;
+  }
+
+  comm::CombineRowsArgs args_;
+  std::vector<comm::HeldExperts> held_;
+  std::vector<LiveRows> own_;
+  std::vector<comm::TokenRange> ranges_;
+};
+
 class PairMaxRunner final : public ExchangeRunner<comm::PairMaxArgs> {
  public:
   PairMaxRunner(const BindContext& c, const std::string& method, Split split,

@@ -255,6 +255,15 @@ kernels::CombineArgs CombineShape(const Graph& g, const Node& node, int64_t rows
   return args;
 }
 
+kernels::CombineArgs CombineRowsShape(const Graph& g, const Node& node, int64_t rows, int rank) {
+  kernels::CombineArgs args;
+  args.tokens = rows;
+  args.top_k = static_cast<int>(g.value(node.in[2]).dims[1].n);
+  args.rows = ShapeOf(g, node.in[0], rows * args.top_k, rank);
+  args.leaves = g.tables[g.value(node.in[1]).dims[0].table].leaves.count();
+  return args;
+}
+
 kernels::ConcatArgs ConcatShape(const Graph& g, const Node& node, int64_t rows, int rank) {
   return {ShapeOf(g, node.in[0], rows, rank), ShapeOf(g, node.in[1], rows, rank),
           ShapeOf(g, node.out[0], rows, rank)};

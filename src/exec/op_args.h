@@ -72,6 +72,9 @@ kernels::MatmulArgs ExpertMatmulShape(const graph::Graph& g, const graph::Node& 
                                       int rank);
 kernels::CombineArgs CombineShape(const graph::Graph& g, const graph::Node& node, int64_t rows,
                                   int rank);
+// Of the owner of tokens, who has the whole tree over experts.
+kernels::CombineArgs CombineRowsShape(const graph::Graph& g, const graph::Node& node, int64_t rows,
+                                      int rank);
 kernels::ConcatArgs ConcatShape(const graph::Graph& g, const graph::Node& node, int64_t rows,
                                 int rank);
 kernels::GatherRowsArgs GatherRowsShape(const graph::Graph& g, const graph::Node& node,

@@ -165,6 +165,13 @@ class TableMaker {
           t.expert_begin.push_back(static_cast<int32_t>(leaves.table->start(l)));
         return;
       }
+      case Op::kCombineRows: {
+        const LeafTable& experts = g_.tables[g_.value(node.in[1]).dims[0].table].leaves;
+        t.merges = MergesOf({&experts, {0, experts.count()}}, in_order_);
+        for (const int64_t start : experts.starts())
+          t.expert_begin.push_back(static_cast<int32_t>(start));
+        return;
+      }
       case Op::kAttention: {
         const int64_t head_dim = node.Int("head_dim"), group = node.Int("group");
         const Value& q = g_.value(node.in[0]);

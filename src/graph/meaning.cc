@@ -143,6 +143,16 @@ class Terms {
       case Op::kPairMax: of_[node.out[0]] = In(node, 0); return;
       default: break;
     }
+    if (node.op == Op::kCombineRows && ids_of_[of_[node.in[1]]] == of_[node.in[2]]) {
+      // A combination, finished, if all go by the ids that the routes were made of.
+      Term roots(NameOf(Op::kCombine));
+      for (const ValueId id : node.in) roots.Of(of_[id]);
+      Value partial;
+      partial.dtype = DType::kF32;
+      of_[node.out[0]] =
+          Finish(Term("out").Of(roots.Attrs(node).Done()).Of(0).Type(partial).Done(), 0, y);
+      return;
+    }
     // Rows that are dispatched by their owners are those of a dispatch, if all go by the ids that
     // the routes were made of.
     const bool owners = node.op == Op::kDispatchRows && ids_of_[of_[node.in[1]]] == of_[node.in[2]];

@@ -53,6 +53,7 @@ enum class Op : uint8_t {
   kAllGather,
   kAllToAll,
   kDispatchRows,
+  kCombineRows,
   kPairMax,
   // Chains in one step: compute and exchange interleaved by tiles.
   kMatmulReduceScatter,
@@ -82,6 +83,7 @@ enum class PlaceRule : uint8_t {
   kAllGather,
   kAllToAll,
   kDispatchRows,
+  kCombineRows,
   kChain,
 };
 

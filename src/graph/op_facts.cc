@@ -92,6 +92,8 @@ constexpr std::array<OpFacts, static_cast<size_t>(Op::kCount)> kOps{{
      "S(a) -> S(b)"},
     {Op::kDispatchRows, "dispatch_rows", R::kDispatchRows, false, true,  false, false, false,
      "x [T,K] S(0), routes, ids [T,k] -> [routes,K]: the token of each, out of its owner's rows"},
+    {Op::kCombineRows, "combine_rows", R::kCombineRows,    true,  false, false, false, false,
+     "x [routes,H], routes, ids [T,k], weights [T,k] -> [T,H] S(0): each token's routes out of their experts' rows, tree, one rounding"},
     {Op::kPairMax, "pair_max", R::kAllReduce,              true,  false, true,  false, false,
      "P (value, index) [R] -> R: largest value, lowest index"},
 
@@ -140,6 +142,7 @@ std::string_view TextOf(PlaceRule rule) {
     case R::kAllGather: return "S(d): R";
     case R::kAllToAll: return "S(a): S(b)";
     case R::kDispatchRows: return "x and routes S(0), ids R: S(0)";
+    case R::kCombineRows: return "x and routes S(0), ids R, weights S(0) of own tokens: S(0)";
     case R::kChain: return "of each op of the chain, one after the other";
   }
   return "";

@@ -52,6 +52,7 @@ class AxisRules {
         rule == PlaceRule::kCombine)
       return Routed();
     if (rule == PlaceRule::kDispatchRows) return DispatchedRows();
+    if (rule == PlaceRule::kCombineRows) return CombinedRows();
     if (rule == PlaceRule::kEmbed) {
       return std::vector<Placement>(1, OnAxis(0) ? Placement::S(0, Order()) : Placement::R());
     }
@@ -215,6 +216,26 @@ class AxisRules {
     if (crosses ? x.sharded_on(0) : x.replicated()) return std::vector<Placement>(1, routes);
     return Broken("V6", g_, node_, node_.in[0],
                   crosses ? "S(0) wanted, the rows of a rank's own tokens" : "R wanted");
+  }
+
+  // Routes stand with their experts, weights with the owners of the tokens, and everybody knows who
+  // has what.
+  Result<std::vector<Placement>> CombinedRows() const {
+    const Placement x = At(node_.in[0]), own = Placement::S(0, Order());
+    if (!x.sharded_on(0)) return Broken("V6", g_, node_, node_.in[0], "S(0) wanted");
+    if (At(node_.in[1]) != x) {
+      return Broken("V5", g_, node_, node_.in[1],
+                    fmt::format("{} wanted, as the rows stand", ToString({x})));
+    }
+    if (!At(node_.in[2]).replicated())
+      return Broken("V5", g_, node_, node_.in[2], "R wanted: who has a row is for all to know");
+    if (!OnAxis(-1))
+      return Broken("V6", g_, node_, node_.in[0], "a combination among all ranks wanted");
+    if (At(node_.in[3]) != own) {
+      return Broken("V5", g_, node_, node_.in[3],
+                    fmt::format("{} wanted, the weights of a rank's own tokens", ToString({own})));
+    }
+    return std::vector<Placement>(1, own);
   }
 
   Result<std::vector<Placement>> Matmul() const {

@@ -52,6 +52,7 @@ Arity ArityOf(Op op) {
     case Op::kAllToAll:
     case Op::kPairMax: return {1, 1, 1};
     case Op::kDispatchRows: return {3, 3, 1};
+    case Op::kCombineRows: return {4, 4, 1};
     case Op::kMatmulReduceScatter: return {2, 3, 2};
     case Op::kMatmulAllReduceNorm: return {4, 5, 4};
     case Op::kCount: break;
@@ -158,7 +159,8 @@ class Shapes {
       case Op::kDispatch:
       case Op::kDispatchRows:
       case Op::kExpertMatmul:
-      case Op::kCombine: return Experts();
+      case Op::kCombine:
+      case Op::kCombineRows: return Experts();
       case Op::kCausalConv: {
         WEFT_RETURN_IF_ERROR(Same(in[1], out[0]));
         WEFT_RETURN_IF_ERROR(Same(in[0], out[1]));
@@ -299,7 +301,8 @@ class Shapes {
         if (x[0].sym == Sym::kTokens && y.size() == 2 && routes_of(in[1], y[0]) && y[1] == x[1])
           return Status::Ok();
         return Wrong(out[0], "a row of each route's token");
-      case Op::kCombine: {
+      case Op::kCombine:
+      case Op::kCombineRows: {
         if (!routes_of(in[1], x[0])) return Wrong(in[1], "not the routes of these rows");
         for (size_t i : {2, 3}) WEFT_RETURN_IF_ERROR(Is(in[i], {Dim::T(), Dim::C(x[0].n)}));
         return Is(out[0], {Dim::T(), x[1]});
@@ -470,6 +473,13 @@ Status CheckTypes(const Graph& g, const Node& node) {
         if (g.value(id).dtype != DType::kI32) return wrong(id, "int32");
       }
       return Status::Ok();
+    case Op::kCombineRows:
+      for (ValueId id : {node.in[0], node.out[0]}) {
+        if (!plain(id)) return wrong(id, "numbers");
+      }
+      if (g.value(node.in[2]).dtype != DType::kI32) return wrong(node.in[2], "int32 ids");
+      return g.value(node.in[3]).dtype == DType::kF32 ? Status::Ok()
+                                                      : wrong(node.in[3], "float32 weights");
     case Op::kCombine:
       if (!plain(node.in[0])) return wrong(node.in[0], "numbers");
       for (ValueId id : {node.in[3], node.out[0]}) {

@@ -59,12 +59,13 @@ double ExchangeNs(const Plan& plan, const Step& step, const Node& node, const Co
   // Chunks differ by a row at most, so the busiest rank has about its share.
   const int64_t bytes = WireBytes(plan, step, rows) / g.mesh.ranks();
   const bool shared = plan.workers_per_rank > 1 && step.split != Split::kEach;
-  const std::string_view method = !IsFused(g.nodes[step.node].op) ? std::string_view(step.impl)
+  const std::string_view method = !IsFused(g.nodes[step.node].op) ? MethodOf(step)
                                   : step.phases > 1               ? "two_shot"
                                                                   : "direct";
-  // Nobody measures the dispatch of rows apart: it copies rows out of windows as an all-to-all
-  // does.
-  const Op like = node.op == Op::kDispatchRows ? Op::kAllToAll : node.op;
+  // Nobody measures the dispatch of rows and their combination apart: they read rows out of windows
+  // as an all-to-all does.
+  const Op like =
+      node.op == Op::kDispatchRows || node.op == Op::kCombineRows ? Op::kAllToAll : node.op;
   const auto ns = costs.ExchangeNs(NameOf(like), method, group,
                                    shared ? bytes / plan.workers_per_rank : bytes, step.phases);
   return ns.value_or(0);

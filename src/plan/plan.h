@@ -74,6 +74,11 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
+// The method of an exchange that is a step by itself; behind a '+' stands the kernel that it runs.
+inline std::string_view MethodOf(const Step& step) {
+  return std::string_view(step.impl).substr(0, step.impl.find('+'));
+}
+
 struct Plan {
   Bucket bucket;
   std::string target;

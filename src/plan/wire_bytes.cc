@@ -45,9 +45,25 @@ int64_t DispatchedBytesMax(const Graph& g, const Node& node, int64_t rows) {
   return std::min(taken, rows * routes.dims[0].n) * BytesOfRow(x, x.dims[1].n);
 }
 
+// Each owner takes a row for every expert of another rank that its tokens can meet.
+int64_t CombinedBytesMax(const Graph& g, const Node& node, int64_t rows) {
+  const Value &x = g.value(node.in[0]), &routes = g.value(node.in[1]);
+  int64_t taken = 0;
+  for (int rank = 0; rank < g.mesh.ranks(); ++rank) {
+    int64_t elsewhere = 0;
+    for (int peer : GroupOf(g, node, rank))
+      elsewhere += peer == rank ? 0 : ExpertsOf(g, routes, peer).size();
+    taken += LocalRows(g, g.value(node.out[0]), rank).Count(rows) *
+             std::min(routes.dims[0].n, elsewhere);
+  }
+  return taken * BytesOfRow(x, x.dims[1].n);
+}
+
 }  // namespace
 
-bool IsUpperBound(const Node& node) { return node.op == Op::kDispatchRows; }
+bool IsUpperBound(const Node& node) {
+  return node.op == Op::kDispatchRows || node.op == Op::kCombineRows;
+}
 
 const Node& MakerOfRoots(const Graph& g, ValueId roots) {
   const int producer = g.ProducerOf(roots);
@@ -60,6 +76,7 @@ int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
   if (IsFused(node.op)) return DirectWireBytes(g, ChainOf(node).exchange, rows);
   if (!IsExchange(node.op)) return 0;
   if (node.op == Op::kDispatchRows) return DispatchedBytesMax(g, node, rows);
+  if (node.op == Op::kCombineRows) return CombinedBytesMax(g, node, rows);
   const Value &x = g.value(node.in[0]), &y = g.value(node.out[0]);
   const bool reduces = node.op == Op::kAllReduce || node.op == Op::kReduceScatter;
   const Node* maker = reduces ? &MakerOfRoots(g, node.in[0]) : nullptr;
@@ -84,7 +101,7 @@ int64_t DirectWireBytes(const Graph& g, const Node& node, int64_t rows) {
 int64_t WireBytes(const Plan& plan, const Step& step, int64_t rows) {
   const Node& node = plan.graph.nodes[step.node];
   if (!IsExchange(node.op) && !IsFused(node.op)) return 0;
-  const bool direct = IsFused(node.op) ? step.phases == 1 : step.impl == "direct";
+  const bool direct = IsFused(node.op) ? step.phases == 1 : MethodOf(step) == "direct";
   return direct ? DirectWireBytes(plan.graph, node, rows) : step.cost.row_wire_bytes * rows;
 }
 

@@ -37,6 +37,9 @@ inline Status RunOnWorker(Fabric& fabric, const Actor& actor, const WindowCase& 
   if (const auto* rows = dynamic_cast<const MethodCase<DispatchRowsArgs>*>(&test)) {
     return RunCollective(fabric, actor, rows->method(), rows->args(), site);
   }
+  if (const auto* rows = dynamic_cast<const MethodCase<CombineRowsArgs>*>(&test)) {
+    return RunCollective(fabric, actor, rows->method(), rows->args(), site);
+  }
   const auto& pairs = dynamic_cast<const MethodCase<PairMaxArgs>&>(test);
   return RunCollective(fabric, actor, pairs.method(), pairs.args(), site);
 }

@@ -435,6 +435,141 @@ class DispatchCase final : public MethodCase<DispatchRowsArgs> {
   std::vector<HeldRows> held_;
 };
 
+struct CombineRowsShape {
+  // By member, the tokens that it owns; together all, each once.
+  std::vector<std::vector<TokenRange>> own;
+  std::vector<int32_t> experts;  // [members + 1] whose experts begin where
+  int leaves = 1;                // of the tree over experts
+  int top_k = 1;
+  int64_t cols = 0;
+  DType dtype = DType::kBF16;
+  int64_t padding = 0;  // bytes behind each routed row
+  uint64_t seed = 1;
+};
+
+// Tokens choose experts at random; some members have none, some own no token.
+class CombineRowsCase final : public MethodCase<CombineRowsArgs> {
+ public:
+  CombineRowsCase(const Method<CombineRowsArgs>* method, CombineRowsShape shape)
+      : MethodCase(method), shape_(std::move(shape)) {
+    const auto members = shape_.own.size();
+    args_.resize(members);
+    weights_.resize(members);
+    routes_.resize(members);
+    for (const auto& ranges : shape_.own) {
+      for (const TokenRange& range : ranges) tokens_ = std::max(tokens_, range.end);
+    }
+    Rng rng(shape_.seed);
+    std::vector<int32_t> all(static_cast<size_t>(shape_.experts.back()));
+    for (int64_t t = 0; t < tokens_; ++t) {
+      for (size_t e = 0; e < all.size(); ++e) all[e] = static_cast<int32_t>(e);
+      for (int k = 0; k < shape_.top_k; ++k) std::swap(all[k], all[k + rng.Below(all.size() - k)]);
+      std::sort(all.begin(), all.begin() + shape_.top_k);
+      ids_.insert(ids_.end(), all.begin(), all.begin() + shape_.top_k);
+    }
+    for (size_t m = 0; m < members; ++m) {
+      for (int64_t i = 0; i < OwnTokens(m) * shape_.top_k; ++i)
+        weights_[m].push_back(static_cast<float>(rng.Uniform()));
+      routes_[m] = std::ranges::count_if(
+          ids_, [&](int32_t id) { return id >= shape_.experts[m] && id < shape_.experts[m + 1]; });
+    }
+    for (int leaf = 0; leaf <= shape_.leaves; ++leaf)
+      leaf_begin_.push_back(
+          static_cast<int32_t>(int64_t{shape_.experts.back()} * leaf / shape_.leaves));
+    merges_ = TreeMerges(shape_.leaves, {0, shape_.leaves});
+  }
+  std::string Name() const override {
+    return fmt::format("combine_rows {}: {} tokens, experts from {} in {} leaves, top {}, {} x {}",
+                       method_->name, tokens_, fmt::join(shape_.experts, " "), shape_.leaves,
+                       shape_.top_k, shape_.cols, NameOf(shape_.dtype));
+  }
+  int64_t WindowBytes(int member) const override {
+    return ResultOf(member).begin + ResultOf(member).bytes + 64;
+  }
+  void Fill(int member, std::byte* window) const override {
+    std::fill_n(window, WindowBytes(member), kFiller);
+    Rng rng(shape_.seed + 1 + static_cast<uint64_t>(member));
+    for (int64_t row = 0; row < routes_[member]; ++row) {
+      std::byte* at = window + 64 + row * Stride();
+      for (int64_t c = 0; c < shape_.cols; ++c) {
+        const auto x = static_cast<float>(rng.Uniform() - 0.5);
+        const Bf16 half = ToBf16(x);
+        const int64_t size = BytesOf(shape_.dtype, 1);
+        std::memcpy(at + c * size,
+                    shape_.dtype == DType::kF32 ? static_cast<const void*>(&x) : &half,
+                    static_cast<size_t>(size));
+      }
+    }
+  }
+  void See(std::span<std::byte* const> windows) override {
+    held_.clear();
+    for (int m = 0; m < members(); ++m) {
+      held_.push_back({.from = m,
+                       .first = shape_.experts[m],
+                       .count = shape_.experts[m + 1] - shape_.experts[m],
+                       .rows = {windows[m] + 64, Stride()}});
+    }
+    for (int m = 0; m < members(); ++m) {
+      CombineRowsArgs& a = args_[m];
+      a = {.rank = m,
+           .tokens = tokens_,
+           .ids = ids_.data(),
+           .held = held_.data(),
+           .held_count = members(),
+           .own = shape_.own[m].data(),
+           .own_count = static_cast<int>(shape_.own[m].size())};
+      a.combine.rows.cols = shape_.cols;
+      a.combine.rows.dtype = shape_.dtype;
+      a.combine.top_k = shape_.top_k;
+      a.combine.weights = weights_[m].data();
+      a.combine.leaf_begin = leaf_begin_.data();
+      a.combine.leaves = shape_.leaves;
+      a.combine.merges = merges_.data();
+      a.kernel = kernels::CombineKernels().back();
+      a.finish = kernels::FinishKernels().back();
+      a.y = {.data = windows[m] + ResultOf(m).begin,
+             .rows = OwnTokens(m),
+             .cols = shape_.cols,
+             .stride = shape_.cols,
+             .dtype = shape_.dtype};
+    }
+  }
+  Region ResultOf(int member) const override {
+    return {128 + (Stride() * routes_[member] + 63) / 64 * 64,
+            OwnTokens(member) * BytesOf(shape_.dtype, shape_.cols)};
+  }
+  std::vector<std::byte> Expected(int member) const override {
+    CombineRowsCase other(method_, shape_);
+    std::vector<std::vector<std::byte>> windows(args_.size());
+    std::vector<std::byte*> seen;
+    for (int m = 0; m < members(); ++m) {
+      windows[m].resize(WindowBytes(m));
+      Fill(m, windows[m].data());
+      seen.push_back(windows[m].data());
+    }
+    other.See(seen);
+    CombineRowsRef({&other.args_[member], 1});
+    const auto at = windows[member].begin() + ResultOf(member).begin;
+    return {at, at + ResultOf(member).bytes};
+  }
+
+ private:
+  int64_t OwnTokens(size_t member) const {
+    int64_t tokens = 0;
+    for (const TokenRange& range : shape_.own[member]) tokens += range.end - range.begin;
+    return tokens;
+  }
+  int64_t Stride() const { return BytesOf(shape_.dtype, shape_.cols) + shape_.padding; }
+
+  CombineRowsShape shape_;
+  int64_t tokens_ = 0;
+  std::vector<int32_t> ids_, leaf_begin_;
+  std::vector<uint8_t> merges_;
+  std::vector<std::vector<float>> weights_;  // [members]
+  std::vector<int64_t> routes_;              // [members]
+  std::vector<HeldExperts> held_;
+};
+
 class PairMaxCase final : public MethodCase<PairMaxArgs> {
  public:
   PairMaxCase(const Method<PairMaxArgs>* method, int ranks, int64_t rows, uint64_t seed)
@@ -574,6 +709,24 @@ inline std::vector<std::unique_ptr<WindowCase>> WindowCases(int members, uint64_
         shape.experts.push_back(static_cast<int32_t>(cut));
       for (const auto* method : DispatchRowsMethods())
         out.push_back(std::make_unique<DispatchCase>(method, shape));
+    }
+  }
+  for (int64_t rows : {0, 1, 5, large ? 1031 : 67}) {
+    for (int top_k : {1, 3}) {
+      CombineRowsShape shape{.leaves = top_k == 1 ? 1 : 4,
+                             .top_k = top_k,
+                             .cols = rng.Below(2) ? 2100 : 72,
+                             .dtype = rng.Below(2) ? DType::kBF16 : DType::kF32,
+                             .padding = static_cast<int64_t>(rng.Below(3)) * 4,
+                             .seed = rng.Next()};
+      for (int64_t cut : RandomCuts(7, members, &rng))
+        shape.experts.push_back(static_cast<int32_t>(cut));
+      // Two chunks each, as above.
+      const std::vector<int64_t> cuts = RandomCuts(rows, 2 * members, &rng);
+      for (int m = 0; m < members; ++m)
+        shape.own.push_back({{cuts[m], cuts[m + 1]}, {cuts[m + members], cuts[m + members + 1]}});
+      for (const auto* method : CombineRowsMethods())
+        out.push_back(std::make_unique<CombineRowsCase>(method, shape));
     }
   }
   for (int64_t rows : {0, 1, 7, 64}) {

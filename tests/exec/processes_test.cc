@@ -102,7 +102,10 @@ TEST(Processes, ExpertsRowsGoFromTheirOwnersToo) {
       config.schedule.schedule = ranks == 2 ? plan::Schedule::kSp : plan::Schedule::kFc1;
       config.schedule.sp_min_tokens = config.schedule.fc1_min_tokens = 1;
       config.compile.switches["exchange_experts"] = graph::Switch::kOn;
-      ExpectTheBitsOfOneProcess(std::string(WEFT_TESTS_DIR) + "/models/data/" + name, config);
+      for (const graph::Switch combine : {graph::Switch::kOn, graph::Switch::kOff}) {
+        config.compile.switches["combine_rows"] = combine;
+        ExpectTheBitsOfOneProcess(std::string(WEFT_TESTS_DIR) + "/models/data/" + name, config);
+      }
     }
   }
 }

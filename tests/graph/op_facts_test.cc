@@ -29,7 +29,7 @@ TEST(OpFacts, ExchangesAndIntentionsAreTold) {
     EXPECT_EQ(IsIntention(f.op), f.rule == PlaceRule::kIntention) << f.name;
     const bool moves = f.rule == PlaceRule::kAllReduce || f.rule == PlaceRule::kReduceScatter ||
                        f.rule == PlaceRule::kAllGather || f.rule == PlaceRule::kAllToAll ||
-                       f.rule == PlaceRule::kDispatchRows;
+                       f.rule == PlaceRule::kDispatchRows || f.rule == PlaceRule::kCombineRows;
     EXPECT_EQ(IsExchange(f.op), moves) << f.name;
     const bool recurs = f.op == Op::kCausalConv || f.op == Op::kGatedDelta;
     EXPECT_EQ(f.effect, recurs || f.op == Op::kKvWrite || f.op == Op::kSelfAttention) << f.name;
@@ -216,6 +216,13 @@ TEST(PlacementRules, GiveEveryOpItsOutputsPlacement) {
       {Op::kDispatchRows, "000", "V5"},
       {Op::kDispatchRows, "R0R", "0", {{"axes", int64_t{2}}}},
       {Op::kDispatchRows, "00R", "V6", {{"axes", int64_t{2}}}},
+      {Op::kCombineRows, "00R0", "0"},
+      {Op::kCombineRows, "00RR", "V5"},
+      {Op::kCombineRows, "0000", "V5"},
+      {Op::kCombineRows, "0RR0", "V5"},
+      {Op::kCombineRows, "R0R0", "V6"},
+      {Op::kCombineRows, "PPR0", "V6"},
+      {Op::kCombineRows, "00R0", "V6", {{"axes", int64_t{2}}}},
       {Op::kExpertMatmul, "000", "0"},
       {Op::kExpertMatmul, "R00", "V5"},
       {Op::kExpertMatmul, "00R", "V5"},

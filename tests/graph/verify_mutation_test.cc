@@ -19,13 +19,16 @@ TEST(Verify, RefusesRandomWrongStepsOfARewrite) {
         ASSERT_TRUE(run.ok()) << run.status().message();
         test::TryMutations(run->graph, 160, seed++, &counts);
         if (shape.experts == 0 || ranks == 1 || source.outputs.size() > 1) continue;
-        run = RunPasses(
-            test::Placed(source, ranks),
-            {.ranks = ranks,
-             .switches = {{"sequence_parallel", Switch::kOn}, {"exchange_experts", Switch::kOn}}},
-            false);
-        ASSERT_TRUE(run.ok()) << run.status().message();
-        test::TryMutations(run->graph, 160, seed++, &counts);
+        for (const Switch combine : {Switch::kOn, Switch::kOff}) {
+          run = RunPasses(test::Placed(source, ranks),
+                          {.ranks = ranks,
+                           .switches = {{"sequence_parallel", Switch::kOn},
+                                        {"exchange_experts", Switch::kOn},
+                                        {"combine_rows", combine}}},
+                          false);
+          ASSERT_TRUE(run.ok()) << run.status().message();
+          test::TryMutations(run->graph, 160, seed++, &counts);
+        }
       }
     }
   }
@@ -64,6 +67,9 @@ TEST(Verify, RefusesEveryPlacementThatIsNotTheOneThatTheLawsGive) {
        {{"sequence_parallel", on}, {"defer_gather", on}, {"regroup_o_proj", on}}},
       {"gather", Mesh::Tp(2), {{"gather_columns", on}}},
       {"exchange", Mesh::Tp(2), {{"sequence_parallel", on}, {"exchange_experts", on}}},
+      {"combine",
+       Mesh::Tp(2),
+       {{"sequence_parallel", on}, {"exchange_experts", on}, {"combine_rows", on}}},
   };
   int tried = 0, refused = 0;
   std::map<std::string, int> survivors;

@@ -68,14 +68,19 @@ TEST_F(Control, AnAcceptedCountOffByOne) {
 }
 TEST_F(Control, ARowOfTheWrongOwner) {
   const TestModel& model = ModelAt(WEFT_TESTS_DIR "/models/data/qwen3_moe_6h2_bf16");
-  for (const bool fault : {false, true}) {
-    ExecConfig config = model.Config(2);
-    config.schedule = ScheduleCell{plan::Schedule::kSp}.Config();
-    config.compile.switches["exchange_experts"] = graph::Switch::kOn;
-    config.faults.rows_of_another_owner = fault;
-    const auto executor = support::MakeExecutor(*model.checkpoint, config);
-    ASSERT_NE(executor, nullptr);
-    EXPECT_EQ(Difference(Ask(*executor, model.prompts, {}, nullptr), model.greedy) != "", fault);
+  for (const char* exchange : {"exchange_experts", "combine_rows"}) {
+    for (const bool fault : {false, true}) {
+      ExecConfig config = model.Config(2);
+      config.schedule = ScheduleCell{plan::Schedule::kSp}.Config();
+      config.compile.switches["exchange_experts"] = graph::Switch::kOff;
+      config.compile.switches["combine_rows"] = graph::Switch::kOff;
+      config.compile.switches[exchange] = graph::Switch::kOn;
+      config.faults.rows_of_another_owner = fault;
+      const auto executor = support::MakeExecutor(*model.checkpoint, config);
+      ASSERT_NE(executor, nullptr);
+      EXPECT_EQ(Difference(Ask(*executor, model.prompts, {}, nullptr), model.greedy) != "", fault)
+          << exchange;
+    }
   }
 }
 TEST_F(Control, StalePage) {

@@ -6,8 +6,9 @@ namespace {
 
 bool HasExperts(const TestModel& model) { return model.checkpoint->config().experts > 0; }
 
-// Rows that go from their owners to the ranks of their experts, under both schedules that cut rows;
-// with the shared expert of some models too, where it is asked for by name.
+// Rows that go from their owners to the ranks of their experts, and come back as they were made or
+// added up, under both schedules that cut rows; with the shared expert of some models too, where it
+// is asked for by name.
 TEST_P(OneAnswer, OverExchangedExperts) {
   const TestModel& model = ModelAt(GetParam());
   if (!HasExperts(model)) GTEST_SKIP() << "no experts";
@@ -16,8 +17,10 @@ TEST_P(OneAnswer, OverExchangedExperts) {
   for (int ranks : sizes) {
     Line line(model, "tp=" + std::to_string(ranks) + " exchange_experts");
     for (const plan::Schedule schedule : {plan::Schedule::kSp, plan::Schedule::kFc1}) {
+      const bool combine = schedule == plan::Schedule::kSp;
       ExecConfig config = model.Config(ranks);
       config.schedule = ScheduleCell{schedule}.Config();
+      config.compile.switches["combine_rows"] = combine ? graph::Switch::kOn : graph::Switch::kOff;
       config.compile.switches["exchange_experts"] = graph::Switch::kOff;
       const auto gathers = exec::ExplainPlan(*model.checkpoint, config, exec::PlanKind::kBody, 8);
       config.compile.switches["exchange_experts"] = graph::Switch::kOn;
@@ -32,14 +35,15 @@ TEST_P(OneAnswer, OverExchangedExperts) {
                   Difference(Ask(*executor, model.prompts, traffic, &causes), model.greedy));
         ExpectPlannedTraffic(before, executor->fabric_counts(), causes, ranks);
         EXPECT_GT(causes.planned_calls["dispatch_rows"], 0);
+        EXPECT_EQ(causes.planned_calls["combine_rows"] > 0, combine);
       };
       check("", {.together = true});
       check("/alone", {});  // steps of one row: all other ranks own none
       check("/chunk16", {.together = true, .budget = 16});
-      int64_t dispatched = 0;
-      for (const auto& kind : executor->fabric_counts().kinds)
-        dispatched += kind.name == "dispatch_rows" ? kind.bytes : 0;
-      EXPECT_GT(dispatched, 0);
+      std::map<std::string, int64_t> bytes;
+      for (const auto& kind : executor->fabric_counts().kinds) bytes[kind.name] += kind.bytes;
+      EXPECT_GT(bytes["dispatch_rows"], 0);
+      EXPECT_EQ(bytes["combine_rows"] > 0, combine);
       ExpectWorkOfOwners(exec::InstanceOf(*executor), ranks);
     }
   }

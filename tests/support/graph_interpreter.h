@@ -309,6 +309,7 @@ class Interpreter {
         return Status::Ok();
       }
       case Op::kDispatchRows: return DispatchRows(node, rank);
+      case Op::kCombineRows: return CombineRows(node, rank);
       case Op::kExpertMatmul: return ExpertMatmul(node, rank);
       case Op::kCombine: return Combine(node, rank);
       case Op::kCausalConv: return CausalConv(node, rank);
@@ -431,6 +432,7 @@ class Interpreter {
   Status DispatchRows(const Node& node, int rank);
   Status ExpertMatmul(const Node& node, int rank);
   Status Combine(const Node& node, int rank);
+  Status CombineRows(const Node& node, int rank);
 
   // graph_interpreter_tokens.h
   std::vector<int64_t> History(int64_t t) const;

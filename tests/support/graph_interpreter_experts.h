@@ -143,4 +143,51 @@ inline Status Interpreter::Combine(const Node& node, int rank) {
   return Status::Ok();
 }
 
+// Every own token's routes from whoever of the group has their experts, told by the ids alone.
+inline Status Interpreter::CombineRows(const Node& node, int rank) {
+  const Local &ids = values_[node.in[2]][rank], &weights = values_[node.in[3]][rank];
+  const auto tokens = static_cast<int64_t>(step_.ids.size());
+  const std::vector<int64_t> own = Rows(node.out[0], tokens, rank);
+  if (ids.rows != tokens) return Malformed(node, "routes of some tokens only");
+  if (weights.rows != static_cast<int64_t>(own.size()))
+    return Malformed(node, "not the weights of own tokens");
+  const Value& grouping = g_.value(node.in[1]);
+  const LeafTable& experts = g_.tables[grouping.dims[0].table].leaves;
+  Local y{weights.rows, values_[node.in[0]][rank].cols, {}, {}, 0};
+  for (size_t t = 0; t < own.size(); ++t) {
+    for (int64_t c = 0; c < y.cols; ++c) {
+      std::vector<float> leaf_sums(static_cast<size_t>(experts.count()), 0.0f);
+      for (int64_t k = 0; k < ids.cols; ++k) {
+        const float expert = ids.data[own[t] * ids.cols + k];
+        const Local* holder = nullptr;
+        int64_t row = -1;
+        for (int peer : GroupOf(g_, node, rank)) {
+          const Local& routes = values_[node.in[1]][peer];
+          for (int64_t r = 0; r < routes.rows; ++r) {
+            if (routes.data[3 * r] != expert ||
+                routes.data[3 * r + 1] != static_cast<float>(own[t]) ||
+                routes.data[3 * r + 2] != static_cast<float>(k))
+              continue;
+            holder = &values_[node.in[0]][peer];
+            row = r;
+          }
+        }
+        if (holder == nullptr || holder->cols != y.cols)
+          return Malformed(node, "nobody of the group has the row");
+        int leaf = 0;
+        while (experts.start(leaf + 1) <= static_cast<int64_t>(expert)) ++leaf;
+        float& sum = leaf_sums[static_cast<size_t>(leaf)];
+        sum = std::fma(weights.data[static_cast<int64_t>(t) * ids.cols + k],
+                       holder->data[row * y.cols + c], sum);
+      }
+      std::vector<std::pair<LeafRange, float>> sums;
+      for (int l = 0; l < experts.count(); ++l)
+        sums.push_back({{l, l + 1}, leaf_sums[static_cast<size_t>(l)]});
+      y.data.push_back(Round(*Tree(0, experts.count(), sums), g_.value(node.out[0])));
+    }
+  }
+  values_[node.out[0]][rank] = std::move(y);
+  return Status::Ok();
+}
+
 }  // namespace weft::test

@@ -1,6 +1,8 @@
 // What tests of passes ask of a graph and of what the passes report.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -11,6 +13,7 @@
 #include "graph/builder.h"
 #include "graph/passes/pass.h"
 #include "support/decoder_graph.h"
+#include "support/graph_interpreter.h"
 
 namespace weft::test {
 
@@ -46,6 +49,39 @@ inline graph::PassRun RunOn(const graph::Graph& placed, const Switches& switches
   auto run = graph::RunPasses(placed, {placed.mesh.ranks(), rows, switches}, eager);
   WEFT_CHECK(run.ok(), "{}", run.status().message());
   return std::move(run).value();
+}
+
+// What a step of the graph gives, as each rank holds it; nothing, and a failed test, where a rank
+// lacks what it needs.
+inline std::map<std::string, std::vector<Local>> OutputsOf(const graph::Graph& g,
+                                                           const StepData& step = {}) {
+  auto run = Interpreter(g, step).Run();
+  EXPECT_TRUE(run.ok()) << run.status().message();
+  return run.ok() ? *run : std::map<std::string, std::vector<Local>>{};
+}
+
+// Experts alone and beside a shared one, quantised or not, fewer of them than ranks, one chosen or
+// all.
+inline std::vector<DecoderShape> ExpertShapes() {
+  return {
+      {.heads = 4, .kv_heads = 2, .experts = 6},
+      {.heads = 4, .kv_heads = 2, .weights = DType::kQ8_0, .experts = 3, .top_k = 1},
+      {.heads = 4,
+       .kv_heads = 2,
+       .model_dtype = DType::kF32,
+       .weights = DType::kF32,
+       .experts = 4,
+       .top_k = 4},
+      {.heads = 4,
+       .kv_heads = 1,
+       .weights = DType::kQ8_0,
+       .experts = 16,
+       .top_k = 3,
+       .expert_width = 64,
+       .shared_expert = true,
+       .key_heads = 2,
+       .value_heads = 4},
+  };
 }
 
 // REQUIRES: there is a pass of this name.

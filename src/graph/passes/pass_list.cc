@@ -13,6 +13,7 @@ extern const Pass kRegroupOProj;
 extern const Pass kSequenceParallel;
 extern const Pass kDeferGather;
 extern const Pass kExchangeExperts;
+extern const Pass kCombineRows;
 extern const Pass kLiftSlices;
 extern const Pass kShardLayers;
 extern const Pass kShardArgmax;
@@ -24,7 +25,7 @@ std::span<const Pass> List() {
   // Schedules first, then what works on any of them. regroup_o_proj finds the scatter that
   // sequence_parallel made, lift_slices and exchange_experts the gathers where they have sunk to,
   // and chains are fused when nobody takes them apart any more.
-  static const std::array<Pass, 12> kPasses{
+  static const std::array<Pass, 13> kPasses{
       kGatherColumns,
       kSequenceParallel,
       kRegroupOProj,
@@ -32,6 +33,7 @@ std::span<const Pass> List() {
       kDeferGather,
       kLiftSlices,
       kExchangeExperts,
+      kCombineRows,
       kShardArgmax,
       kFoldFinish,
       kFuseAddRmsNorm,

@@ -22,6 +22,8 @@ struct CombineArgs {
   const int32_t* ids = nullptr;  // [T, top_k] ascending within a row
   const int32_t* place =
       nullptr;  // [T, top_k] row of each route; not looked at where a leaf is elsewhere
+  // [T, top_k] the row of each route where rows are not in one place; nullptr: by `place`.
+  const std::byte* const* row_of = nullptr;
   const float* weights = nullptr;       // [T, top_k]
   const int32_t* leaf_begin = nullptr;  // [leaves + 1] expert ids of the leaves that are here
   int leaves = 0;

@@ -12,14 +12,18 @@
 namespace weft::kernels {
 namespace {
 
-float RowAt(const CombineArgs& a, int64_t row, int64_t h) {
-  if (a.rows.dtype == DType::kF32) return a.rows.row<const float>(row)[h];
-  return ToFloat(a.rows.row<const Bf16>(row)[h]);
+template <typename T>
+const T* RowOf(const CombineArgs& a, int64_t route) {
+  return a.row_of != nullptr ? reinterpret_cast<const T*>(a.row_of[route])
+                             : a.rows.row<const T>(a.place[route]);
+}
+float RowAt(const CombineArgs& a, int64_t route, int64_t h) {
+  if (a.rows.dtype == DType::kF32) return RowOf<float>(a, route)[h];
+  return ToFloat(RowOf<Bf16>(a, route)[h]);
 }
 
 void CombineColumn(const CombineArgs& a, int64_t t, int64_t h) {
   const int32_t* ids = a.ids + t * a.top_k;
-  const int32_t* place = a.place + t * a.top_k;
   const float* weights = a.weights + t * a.top_k;
   float stack[kLeavesMax];
   int top = 0;
@@ -27,7 +31,7 @@ void CombineColumn(const CombineArgs& a, int64_t t, int64_t h) {
     float acc = 0.0f;
     for (int i = 0; i < a.top_k; ++i) {
       if (ids[i] < a.leaf_begin[l] || ids[i] >= a.leaf_begin[l + 1]) continue;
-      acc = __builtin_fmaf(weights[i], RowAt(a, place[i], h), acc);
+      acc = __builtin_fmaf(weights[i], RowAt(a, t * a.top_k + i, h), acc);
     }
     stack[top++] = acc;
     for (int m = 0; m < a.merges[l]; ++m) {

@@ -43,9 +43,11 @@ static WEFT_INLINE void FindSteps(const CombineArgs& a, int64_t t, CombineSteps&
   for (int l = 0; l < a.leaves; ++l) {
     const int begin = i;
     for (; i < a.top_k && ids[i] < a.leaf_begin[l + 1]; ++i) {
-      s.sources[i] = {
-          static_cast<const std::byte*>(a.rows.data) + a.place[t * a.top_k + i] * row_bytes,
-          a.weights[t * a.top_k + i]};
+      const int64_t route = t * a.top_k + i;
+      s.sources[i] = {a.row_of != nullptr
+                          ? a.row_of[route]
+                          : static_cast<const std::byte*>(a.rows.data) + a.place[route] * row_bytes,
+                      a.weights[route]};
     }
     if (i > begin) {
       s.steps[s.count++] = {CombineSteps::kLeaf, static_cast<uint8_t>(begin),

@@ -9,6 +9,7 @@
 #include "support/decoder_graph.h"
 #include "support/graph_interpreter.h"
 #include "support/pass_run.h"
+#include "support/wrong_rewrites.h"
 
 namespace weft::graph {
 namespace {
@@ -305,11 +306,7 @@ TEST(Schedules, WrongRewritesAreRefusedByRuleAndValue) {
   const auto make_of = [](Graph& g, ValueId id) -> Node& {
     return g.nodes[static_cast<size_t>(g.ProducerOf(id))];
   };
-  struct Wrong {
-    std::string rule, what, names;
-    std::function<void(Graph&)> rewrite;
-  };
-  const std::vector<Wrong> wrongs{
+  const std::vector<test::WrongRewrite> wrongs{
       {"V5", "residual on own rows, hidden whole", "'L00.attn.o.whole'",
        [&](Graph& g) {
          Node& add = node_of(g, Op::kAdd);
@@ -384,17 +381,7 @@ TEST(Schedules, WrongRewritesAreRefusedByRuleAndValue) {
          g.nodes.insert(at, slice);
        }},
   };
-  ASSERT_TRUE(Verify(lawful).ok()) << Verify(lawful).message();
-  for (const Wrong& wrong : wrongs) {
-    Graph g = lawful;
-    wrong.rewrite(g);
-    const Status status = Verify(g);
-    ASSERT_FALSE(status.ok()) << wrong.what;
-    EXPECT_TRUE(status.message().starts_with(wrong.rule + ": "))
-        << wrong.what << ": " << status.message();
-    EXPECT_NE(status.message().find(wrong.names), std::string::npos)
-        << wrong.what << ": " << status.message();
-  }
+  test::ExpectRefused(lawful, wrongs);
 }
 
 }  // namespace

@@ -24,6 +24,22 @@ TEST(Combine, EveryVariantEqualsTheContract) {
   });
 }
 
+TEST(Combine, RowsMayStandInManyPlaces) {
+  CombineCase c({.dtype = DType::kBF16, .tokens = 3, .cols = 300, .experts = 24, .top_k = 4});
+  const Buffer expected = c.Run(CombineContract());
+  std::vector<std::vector<std::byte>> rows;
+  std::vector<const std::byte*> row_of;
+  for (int64_t route = 0; route < 3 * 4; ++route) {
+    const auto* row =
+        reinterpret_cast<const std::byte*>(c.args().rows.row<const Bf16>(c.args().place[route]));
+    row_of.push_back(rows.emplace_back(row, row + 300 * sizeof(Bf16)).data());
+  }
+  c.args().row_of = row_of.data();
+  c.args().place = nullptr;
+  for (const auto* kernel : testing::Runnable(CombineKernels()))
+    EXPECT_EQ(c.Run(*kernel), expected) << kernel->name;
+}
+
 // A product that is flushed to -0 becomes +0 by the leaves added to it, also by those that are
 // empty.
 TEST(Combine, ALeafWithoutARouteIsAdded) {
