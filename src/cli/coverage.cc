@@ -14,7 +14,7 @@ Coverage CoverageOf(const exec::ModelInstance& instance) {
       Coverage::Op& op = out.ops[name];
       ++op.steps[step.impl];
       // A family of one kernel has nothing that could stand above it.
-      if (step.impl != "ref" || step.refused.empty()) continue;
+      if (KernelOf(step) != "ref" || step.refused.empty()) continue;
       ++op.stand_ins;
       for (const plan::Refused& refused : step.refused)
         ++op.refusals[fmt::format("{}: {}", refused.impl, refused.reason)];

@@ -152,12 +152,11 @@ std::unique_ptr<Runner> Binder::CombineRows() {
   args.combine.leaf_begin = t_.expert_begin.data();
   args.combine.merges = t_.merges.data();
   args.y = ViewOf(node_.out[0]);
-  const std::string method(MethodOf(step_));
-  args.kernel = Named(kernels::CombineKernels(), step_.impl.substr(method.size() + 1));
+  args.kernel = Named(kernels::CombineKernels(), std::string(KernelOf(step_)));
   args.finish = FinishKernel();
-  return std::make_unique<CombineRowsRunner>(c_, MethodNamed(comm::CombineRowsMethods(), method),
-                                             step_.split, group, args, std::move(held),
-                                             std::move(own), c_.faults->rows_of_another_owner);
+  return std::make_unique<CombineRowsRunner>(
+      c_, MethodNamed(comm::CombineRowsMethods(), MethodOf(step_)), step_.split, group, args,
+      std::move(held), std::move(own), c_.faults->rows_of_another_owner);
 }
 
 std::unique_ptr<Runner> Binder::PairMax() {

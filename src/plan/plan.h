@@ -78,6 +78,10 @@ struct Step {
 inline std::string_view MethodOf(const Step& step) {
   return std::string_view(step.impl).substr(0, step.impl.find('+'));
 }
+// That kernel; of a step that exchanges nothing its only one.
+inline std::string_view KernelOf(const Step& step) {
+  return std::string_view(step.impl).substr(step.impl.rfind('+') + 1);
+}
 
 struct Plan {
   Bucket bucket;
