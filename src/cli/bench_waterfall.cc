@@ -295,8 +295,9 @@ class WaterfallBench {
   template <typename Where>
   Status Pair(const std::string& what, SettingRuns& without, SettingRuns& with,
               const Where& where) {
-    about_ = fmt::format("{} ranks x {} threads", with.instance().config().ranks,
-                         with.instance().workers_per_rank());
+    const int ranks = with.instance().config().ranks, threads = with.instance().workers_per_rank();
+    about_ = fmt::format("{} rank{} x {} thread{}", ranks, ranks == 1 ? "" : "s", threads,
+                         threads == 1 ? "" : "s");
     for (Waterfall& w : waterfalls_) {
       const std::vector<std::vector<int32_t>> prompts(prompts_.begin(),
                                                       prompts_.begin() + w.concurrency);
