@@ -52,7 +52,9 @@ TEST(EngineSpeculation, TheAnswerIsThatWithoutDraftsInFewerSteps) {
       const MetricsSnapshot m = h.engine->Metrics();
       EXPECT_GT(m.spec_decode_accepted_tokens, 0u);
       EXPECT_GT(m.spec_decode_draft_tokens, m.spec_decode_accepted_tokens) << "some were wrong";
-      if (method == SpeculationMethod::kMtp) EXPECT_LT(m.steps, 35u) << k;
+      if (method == SpeculationMethod::kMtp) {
+        EXPECT_LT(m.steps, 35u) << k;
+      }
       uint64_t by_position = 0;
       for (const uint64_t n : m.spec_decode_accepted_per_pos) by_position += n;
       EXPECT_EQ(by_position, m.spec_decode_accepted_tokens);
@@ -196,6 +198,36 @@ TEST(EngineSpeculation, AcceptanceRows) {
            Row{"first draft wrong", {{1, 2, 3}}, {{7, 2, 3, 4}}, {{7}}},
        }) {
     EXPECT_EQ(Verified(row.drafts, row.sampled), row.told) << row.name;
+  }
+}
+
+// T7 of spec/engine 5.A: a seeded request says the same every time, whoever is beside it.
+TEST(EngineSpeculation, T7ASeededRequestIsTheSameBesideAnybody) {
+  for (const int32_t k : {1, 3, 5}) {
+    HarnessConfig c = Speculating(k);
+    c.executor.limits.vocab_size = 1000;
+    std::map<std::string, Ids> first;
+    for (int round = 0; round < 20; ++round) {
+      Harness h(c);
+      Rng prompts(9), others(static_cast<uint64_t>(round));
+      for (int i = 0; i < 3; ++i) {
+        SamplingParams p{.temperature = 1.5f, .seed = 40u + i, .max_tokens = 12};
+        if (i == 2) p.temperature = 0;
+        ASSERT_TRUE(
+            h.Submit("seeded " + std::to_string(i), RandomPrompt(&prompts, 6, 1000), p).ok());
+        const auto length = 1 + static_cast<int32_t>(others.Below(9));
+        ASSERT_TRUE(h.Submit("other " + std::to_string(i), RandomPrompt(&others, length, 1000),
+                             {.temperature = 2, .seed = others.Next(), .max_tokens = length})
+                        .ok());
+      }
+      h.Drain();
+      for (int i = 0; i < 3; ++i) {
+        const std::string id = "seeded " + std::to_string(i);
+        if (round == 0) first[id] = h.stories[id].ids;
+        EXPECT_EQ(h.stories[id].ids, first[id]) << id << " with " << k << " drafts";
+      }
+      h.ExpectClean();
+    }
   }
 }
 
@@ -390,7 +422,9 @@ TEST(EngineSpeculation, WhereDraftsDoNotPayTheyStop) {
     const uint64_t before = h.executor->draft_steps();
     h.Drain();
     EXPECT_EQ(h.stories[std::to_string(i)].ids, Expect(h.executor->model(), prompt, Greedy(40)));
-    if (i > 5) EXPECT_EQ(h.executor->draft_steps(), before) << i;
+    if (i > 5) {
+      EXPECT_EQ(h.executor->draft_steps(), before) << i;
+    }
   }
   const uint64_t drafts = h.engine->Metrics().spec_decode_drafts;
   EXPECT_GT(drafts, 0u);

@@ -87,6 +87,66 @@ TEST(EngineStates, WherePromptsPartAStateIsKeptForTheThird) {
   h.ExpectClean();
 }
 
+// T50 of spec/engine 5.C: a prompt that leaves a known one behind 32 tokens is cut there; the state
+// at the junction serves the third. The first keeps its own behind 64 of 65.
+TEST(EngineStates, T50APromptIsCutWhereItLeavesAKnownOne) {
+  HarnessConfig config = WithCheckpoints(8);
+  config.executor.limits.page_tokens = 16;
+  Harness h(config);
+  std::vector<size_t> steps;  // rows of each
+  h.executor->before_step = [&](uint64_t, const plan::StepInputs& in) {
+    steps.push_back(in.ids.size());
+    return Status::Ok();
+  };
+  Rng rng(5);
+  const std::vector<int32_t> shared = RandomPrompt(&rng, 32);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<int32_t> prompt = shared;
+    for (int32_t id : RandomPrompt(&rng, 33)) prompt.push_back(id);
+    prompt[32] = i;
+    steps.clear();
+    ASSERT_TRUE(h.Submit(std::to_string(i), prompt, Greedy(6)).ok());
+    h.Drain();
+    ExpectAnswer(h, std::to_string(i), prompt);
+    EXPECT_EQ(CachedTokens(h, std::to_string(i)), i == 2 ? 32 : 0);
+    EXPECT_EQ(steps[0], i == 0 ? 64u : 32u) << i;
+  }
+  h.ExpectClean();
+}
+
+// T53 of spec/engine 5.C, a hundredth of its sizes: whatever the budgets of its chunks, states are
+// kept behind whole blocks alone, and a prompt that goes on hits the last of them.
+TEST(EngineStates, T53OddBudgetsKeepNoStateInsideABlock) {
+  for (const int32_t budget : {3, 7, 10, 13, 16, 20, 64}) {
+    HarnessConfig config = WithCheckpoints(8);
+    config.executor.limits.page_tokens = 16;
+    config.engine.max_num_batched_tokens = budget;
+    config.engine.max_num_seqs = 2;
+    Harness h(config);
+    h.executor->before_step = [&](uint64_t, const plan::StepInputs& in) {
+      for (const plan::StateCopy& copy : in.state_copies) {
+        // Kept behind what is computed by then: where this step begins.
+        if (copy.to > h.executor->limits().seqs_max) {
+          EXPECT_EQ(in.segments[0].position_begin % 16, 0) << budget;
+        }
+      }
+      return Status::Ok();
+    };
+    Rng rng(6);
+    std::vector<int32_t> prompt = RandomPrompt(&rng, 36);
+    ASSERT_TRUE(h.Submit("first", prompt, Greedy(6)).ok());
+    h.Drain();
+    ExpectAnswer(h, "first", prompt);
+    for (int32_t id : RandomPrompt(&rng, 5)) prompt.push_back(id);
+    ASSERT_TRUE(h.Submit("longer", prompt, Greedy(6)).ok());
+    h.Drain();
+    ExpectAnswer(h, "longer", prompt);
+    EXPECT_EQ(CachedTokens(h, "longer"), 32) << budget;
+    EXPECT_GT(h.engine->Metrics().state_checkpoints, 0u);
+    h.ExpectClean();
+  }
+}
+
 TEST(EngineStates, AnIntervalKeepsStatesInsideAPrompt) {
   HarnessConfig config = WithCheckpoints(8);
   config.engine.state_checkpoint_interval = 8;

@@ -220,6 +220,9 @@ class HashExecutor final : public plan::Executor {
   // Changes an output after the fact: NaN, ids out of range.
   std::function<void(const plan::StepInputs&, size_t head, SampleOut*)> after_row;
 
+  // What the last step made of a row: a hash of all tokens up to it.
+  uint64_t hidden(int32_t row) const { return head_hashes_[static_cast<size_t>(row)]; }
+
   uint64_t steps() const { return steps_; }
   uint64_t tokens() const { return tokens_; }
   uint64_t greedy_steps() const { return greedy_steps_; }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/sampling/params.h"
 
 namespace weft::engine {
@@ -49,6 +51,41 @@ TEST(NextRow, BehindDraftsItIsWhatItWillBeBehindThoseTokens) {
     const int32_t token = drafting.drafts[static_cast<size_t>(drafts)];
     plain.tokens.push_back(token);
     plain.seen.Add(token);
+  }
+}
+
+// T10 of spec/engine 5.A: a token that is penalised for having been drafted gives way to one whose
+// logit is a little lower. What is verified is told up to the first row that differs.
+TEST(NextRow, T10FrequencyPenaltiesCountDraftsAsOutput) {
+  struct Row {
+    std::vector<int32_t> drafts;
+    int32_t earlier;
+    float penalty;
+    std::vector<int32_t> told;
+  };
+  for (const Row& row : {Row{{1, 1, 1}, 2, 1.5f, {1, 15}}, Row{{}, 3, 1.5f, {7}},
+                         Row{{1, 1, 1}, 4, 0.7f, {1, 1, 15}}}) {
+    SamplingParams p{.temperature = 0};
+    p.frequency_penalty = row.penalty;
+    Sequence s = Make(p, {0});
+    s.tokens.push_back(row.earlier);
+    s.seen.Add(row.earlier);
+    s.drafts = row.drafts;
+    std::vector<int32_t> told;
+    for (int32_t j = 0; j <= static_cast<int32_t>(row.drafts.size()); ++j) {
+      SeenTokens seen;
+      const SampleRow next = Next(s, j, &seen);
+      std::vector<float> logits(20, 0.0f);
+      logits[row.drafts.empty() ? 7 : 1] = 100;
+      logits[15] = 99;
+      for (int32_t i = 0; i < next.seen; ++i)
+        logits[next.seen_ids[i]] -=
+            next.frequency_penalty * static_cast<float>(next.seen_counts[i]);
+      const auto best = std::max_element(logits.begin(), logits.end()) - logits.begin();
+      told.push_back(static_cast<int32_t>(best));
+      if (j == static_cast<int32_t>(row.drafts.size()) || told.back() != row.drafts[j]) break;
+    }
+    EXPECT_EQ(told, row.told) << row.penalty;
   }
 }
 

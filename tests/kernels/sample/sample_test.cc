@@ -185,6 +185,24 @@ std::vector<int> Histogram(const Kernel<SampleArgs>& kernel, const std::vector<f
   return out;
 }
 
+// T14 of spec/engine 5.A: whatever the vocabulary's last vector holds, an id is inside.
+TEST(Sample, T14NoIdIsOutsideOfTheVocabulary) {
+  for (const int64_t vocab : {100, 8193, 10000, 151936}) {
+    Matrix logits(DType::kF32, 2, vocab);
+    for (int64_t v = 0; v < vocab; ++v) {
+      logits.Set(0, v, v >= vocab - 8 ? -INFINITY : 0.0f);  // the last of them never
+      logits.Set(1, v, v >= vocab - 1 ? 0.0f : -INFINITY);  // it alone
+    }
+    for (const auto* kernel : testing::Runnable(SampleKernels())) {
+      for (uint64_t seed = 1; seed <= 30; ++seed) {
+        const Outcome got = Sample(*kernel, logits, {{.seed = seed}, {.seed = seed}});
+        EXPECT_TRUE(got.out[0].id >= 0 && got.out[0].id < vocab - 8) << kernel->name;
+        EXPECT_EQ(got.out[1].id, vocab - 1) << kernel->name;
+      }
+    }
+  }
+}
+
 double ChiSquare(const std::vector<int>& seen, const std::vector<double>& p, int draws) {
   double chi = 0;
   for (size_t i = 0; i < p.size(); ++i) {
