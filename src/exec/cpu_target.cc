@@ -149,6 +149,12 @@ plan::Choice ChooseReduce(const CpuTargetOptions& options, ReduceMethods list, c
   return ChooseMethod(options, list, members, rows);
 }
 
+// On average, in the bucket's fullest step, if experts are chosen alike.
+int64_t RowsOfAnExpert(const Graph& g, const Node& node, int64_t rows_max) {
+  const graph::Dim& routes = g.value(node.in[1]).dims[0];
+  return std::max<int64_t>(1, rows_max * routes.n / g.tables[routes.table].leaves.size());
+}
+
 // Every link of a fused step's chain is chosen as it would be alone. Halving meets between phases
 // that only a meeting of all orders, so it is no method of one.
 plan::Choice ChooseFused(const CpuTargetOptions& options, const Graph& g, const Node& node,
@@ -279,7 +285,9 @@ plan::Choice CpuTarget::Choose(const Graph& g, const Node& node, const plan::Buc
       return ask("group_routes")
           .From(kernels::GroupRoutesKernels(), Shapes(g, node, rows, GroupRoutesShape));
     case Op::kExpertMatmul:
-      return ask("matmul").From(kernels::MatmulKernels(), Shapes(g, node, 1, ExpertMatmulShape));
+      return ask("matmul").From(
+          kernels::MatmulKernels(),
+          Shapes(g, node, RowsOfAnExpert(g, node, bucket.rows_max), ExpertMatmulShape));
     case Op::kDispatch:
       return ask("gather_rows")
           .From(kernels::GatherRowsKernels(), Shapes(g, node, rows, DispatchShape));

@@ -3,8 +3,8 @@
 //
 // Each expert's rows are multiplied by `kernel`, a dense matmul, into the same rows of y or
 // partials; a row's bits are those of the dense matmul's contract and know nothing of how many rows
-// its expert has. The kernel is chosen once, for an expert with a single row, since that is what
-// decode brings and what every kernel's refusal must allow.
+// its expert has. The kernel is chosen once, for the rows that experts have on average in the
+// fullest step of a bucket: what refuses fewer rows may be slow for them, but takes them.
 //
 // Units are of cost, not of memory: an expert with m rows has panels * (kRowsOfAStream + m) of
 // them, and a slice maps to the kernel's own units. These would divide badly: a kernel may give an
