@@ -140,7 +140,8 @@ TEST_P(OneAnswerInDepth, OverSchedulesAtTheirThresholds) {
     const auto scatters = [&](int32_t rows) {
       int count = 0;
       for (const graph::Node& n : instance.body_plan(rows).graph.nodes) {
-        if (n.op == graph::Op::kReduceScatter &&
+        // Owners that fetch their rows end where a scatter ends.
+        if ((n.op == graph::Op::kReduceScatter || n.op == graph::Op::kCombineRows) &&
             (n.layer.ends_with("mlp") || n.layer.ends_with("moe")))
           ++count;
       }
