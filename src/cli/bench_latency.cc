@@ -97,7 +97,7 @@ class Latency {
     const StepShape shape{prompts, tokens, 0};
     const std::string name = prompts == 1 ? fmt::format("prefill:{}", tokens)
                                           : fmt::format("prefill:{}x{}", prompts, tokens);
-    return Measure(name, shape, WorkOfStep(shape, prompts), 1, f_.repeat, 1, step);
+    return Measure(name, shape, WorkOfStep(shape), 1, f_.repeat, 1, step);
   }
 
   Result<Row> Decode(int batch, int depth) {
@@ -114,8 +114,8 @@ class Latency {
     WEFT_RETURN_IF_ERROR(Fill(stepper, batch, depth));
     const auto step = [&](int i) { return stepper.Step(depth + i, 1); };
     const StepShape shape{batch, 1, depth + kWarmSteps + f_.tokens / 2};
-    return Measure(fmt::format("decode:{}", batch), shape, WorkOfStep(shape, batch), kWarmSteps,
-                   f_.tokens, kTracedSteps, step);
+    return Measure(fmt::format("decode:{}", batch), shape, WorkOfStep(shape), kWarmSteps, f_.tokens,
+                   kTracedSteps, step);
   }
 
   // Steps that verify `drafts` guesses of each sequence, all of them accepted, and the drafting
@@ -131,14 +131,14 @@ class Latency {
     }
     Stepper stepper(executor_, batch, depth + (steps + 1) * rows + drafts);
     WEFT_RETURN_IF_ERROR(Fill(stepper, batch, depth));
-    const StepShape shape{batch, rows, depth + (kWarmSteps + f_.tokens / 2) * rows};
+    const StepShape shape{batch, rows, depth + (kWarmSteps + f_.tokens / 2) * rows, rows};
     std::vector<Row> out;
     const auto verify = [&](int i) {
       return stepper.Step(depth + i * rows, rows, Stepper::Heads::kAll, drafts);
     };
-    WEFT_ASSIGN_OR_RETURN(out.emplace_back(), Measure(fmt::format("verify:{}x{}", batch, rows),
-                                                      shape, WorkOfStep(shape, batch * rows),
-                                                      kWarmSteps, f_.tokens, kTracedSteps, verify));
+    WEFT_ASSIGN_OR_RETURN(out.emplace_back(),
+                          Measure(fmt::format("verify:{}x{}", batch, rows), shape,
+                                  WorkOfStep(shape), kWarmSteps, f_.tokens, kTracedSteps, verify));
     if (!limits.draft_head) return out;
     // Each behind a step of its own, whose rows it reads; only the drafting is timed.
     const auto draft = [&](int i) -> Result<StepTime> {
@@ -148,8 +148,10 @@ class Latency {
       if (tracing_) exec::SetTrace(*executor_, &trace_);
       return stepper.Draft(depth + i * rows, rows, drafts);
     };
+    StepShape drafted = shape;
+    drafted.heads = 1;
     WEFT_ASSIGN_OR_RETURN(out.emplace_back(), Measure(fmt::format("draft:{}x{}", batch, drafts),
-                                                      shape, WorkOfDrafts(shape, drafts),
+                                                      drafted, WorkOfDrafts(drafted, drafts),
                                                       kWarmSteps, f_.tokens, kTracedSteps, draft));
     return out;
   }
@@ -175,11 +177,11 @@ class Latency {
     return Status::Ok();
   }
 
-  Work WorkOfStep(const StepShape& shape, int head_rows) const {
+  Work WorkOfStep(const StepShape& shape) const {
     const auto rows = int64_t{shape.sequences} * shape.rows;
     Work work = WorkOf(instance_.body_plan(static_cast<int32_t>(rows)), shape, rows);
-    work +=
-        WorkOf(instance_.head_plan(head_rows, plan::HeadMode::kGreedy, false), shape, head_rows);
+    const auto heads = static_cast<int32_t>(shape.head_rows());
+    work += WorkOf(instance_.head_plan(heads, plan::HeadMode::kGreedy, false), shape, heads);
     return work;
   }
   Work WorkOfDrafts(const StepShape& shape, int drafts) const {

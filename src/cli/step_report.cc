@@ -147,7 +147,7 @@ TraceReport ReportOf(const exec::StepTrace& trace, int steps, const StepShape& s
       if (w > 0) continue;
       const bool head = e.plan->bucket.kind == plan::Bucket::Kind::kHead;
       Work work = WorkOf(*e.plan, step, shape,
-                         head ? shape.sequences : int64_t{shape.sequences} * shape.rows);
+                         head ? shape.head_rows() : int64_t{shape.sequences} * shape.rows);
       work.bytes /= steps, work.bf16 /= steps, work.int8 /= steps, work.fp32 /= steps;
       op.work += work;
     }

@@ -29,6 +29,8 @@ struct StepShape {
   int sequences = 1;
   int rows = 1;      // of each sequence
   int position = 0;  // of its first row
+  int heads = 1;     // how many of the rows are head rows
+  int64_t head_rows() const { return int64_t{sequences} * heads; }
 };
 
 // The work of one step of a plan's; the KV is counted to the last row's position, attention's
