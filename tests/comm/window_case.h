@@ -66,6 +66,23 @@ class MethodCase : public WindowCase {
   std::span<const Args> args() const { return args_; }
 
  protected:
+  // What the contract writes for the member: `fresh`, a case like this one, on windows of its own.
+  std::vector<std::byte> ContractOf(MethodCase& fresh, int member,
+                                    void (*contract)(std::span<const Args>)) const {
+    std::vector<std::vector<std::byte>> windows(args_.size());
+    std::vector<std::byte*> seen;
+    for (int m = 0; m < members(); ++m) {
+      windows[m].resize(static_cast<size_t>(this->WindowBytes(m)));
+      this->Fill(m, windows[m].data());
+      seen.push_back(windows[m].data());
+    }
+    fresh.See(seen);
+    contract({&fresh.args_[member], 1});
+    const Region result = this->ResultOf(member);
+    const auto at = windows[member].begin() + result.begin;
+    return {at, at + result.bytes};
+  }
+
   const Method<Args>* method_;
   std::vector<Args> args_;
 };
@@ -404,17 +421,7 @@ class DispatchCase final : public MethodCase<DispatchRowsArgs> {
   }
   std::vector<std::byte> Expected(int member) const override {
     DispatchCase other(method_, shape_);
-    std::vector<std::vector<std::byte>> windows(args_.size());
-    std::vector<std::byte*> seen;
-    for (int m = 0; m < members(); ++m) {
-      windows[m].resize(WindowBytes(m));
-      Fill(m, windows[m].data());
-      seen.push_back(windows[m].data());
-    }
-    other.See(seen);
-    DispatchRowsRef({&other.args_[member], 1});
-    const auto at = windows[member].begin() + ResultOf(member).begin;
-    return {at, at + ResultOf(member).bytes};
+    return ContractOf(other, member, DispatchRowsRef);
   }
 
  private:
@@ -540,17 +547,7 @@ class CombineRowsCase final : public MethodCase<CombineRowsArgs> {
   }
   std::vector<std::byte> Expected(int member) const override {
     CombineRowsCase other(method_, shape_);
-    std::vector<std::vector<std::byte>> windows(args_.size());
-    std::vector<std::byte*> seen;
-    for (int m = 0; m < members(); ++m) {
-      windows[m].resize(WindowBytes(m));
-      Fill(m, windows[m].data());
-      seen.push_back(windows[m].data());
-    }
-    other.See(seen);
-    CombineRowsRef({&other.args_[member], 1});
-    const auto at = windows[member].begin() + ResultOf(member).begin;
-    return {at, at + ResultOf(member).bytes};
+    return ContractOf(other, member, CombineRowsRef);
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "graph/builder.h"
 #include "graph/passes/pass.h"
+#include "graph/text.h"
 #include "support/decoder_graph.h"
 #include "support/graph_interpreter.h"
 
@@ -58,6 +59,20 @@ inline std::map<std::string, std::vector<Local>> OutputsOf(const graph::Graph& g
   auto run = Interpreter(g, step).Run();
   EXPECT_TRUE(run.ok()) << run.status().message();
   return run.ok() ? *run : std::map<std::string, std::vector<Local>>{};
+}
+
+// Every rank answers what one rank does, whose outputs `expected` are. (States are cut.)
+inline void ExpectAnswers(const graph::Graph& g,
+                          const std::map<std::string, std::vector<Local>>& expected,
+                          const StepData& step = {}) {
+  const auto got = OutputsOf(g, step);
+  EXPECT_EQ(got.count("output 0"), 1u);
+  for (const auto& [name, locals] : got) {
+    if (name.starts_with("state")) continue;
+    for (const Local& local : locals)
+      EXPECT_TRUE(local == expected.at(name)[0]) << name << " on " << g.mesh.ranks() << "\n"
+                                                 << Print(g);
+  }
 }
 
 // Experts alone and beside a shared one, quantised or not, fewer of them than ranks, one chosen or

@@ -52,7 +52,6 @@ class CombineRows {
       node.in[3] = OwnWeights(nodes, combine.in[3], node.layer);
       g_.nodes.push_back(std::move(node));
     }
-    RemoveDead(g_);
     return rewrites;
   }
 
